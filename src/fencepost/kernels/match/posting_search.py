@@ -1,9 +1,9 @@
-"""Events' words and places against posted filters, laid out as `posts_arrays` says.
+"""Search of keyword postings, laid out as in `posting_arrays`, for a batch of events.
 
-An event looks into the lists of its words or, where few boxes are hit_count, through the blocks hit_count it.
-Nearly all of that is waiting for memory. So several events find_hits at the same time: the words, lists
-and blocks that they will find_hits at stand in one queue, and what an item needs to be read is queries for
-when it is put there.
+An event searches the posting lists of its words or, where few blocks of entries are near, those
+blocks for its words. Nearly all of the time is cache misses. A batch of events is therefore
+searched in stages over one queue of words, then lists, then blocks: each item is prefetched when it
+is appended, and read when its turn comes.
 """
 
 from __future__ import annotations
@@ -32,79 +32,85 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 from fencepost.kernels.runtime.simd import WIDTH, admitting, inside, lowest, meeting, overlapping
 
-FILTER_WORDS = 2**10  # of 64 bits
-BATCH_SIZE, SEQUENTIAL_LIMIT = 0, 1
+FILTER_WORDS = 2**10  # machine words of 64 bits in `word_filter`
+BATCH_SIZE, SEQUENTIAL_LIMIT = 0, 1  # indices of `limits`
 MAX_SEQUENTIAL_ENTRIES = (
     2**16
-)  # the second limit: of so few entries hardly any is waited for, and an event looks sequential
-CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
-ENTRY = np.uint32(2**31 - 1)
+)  # so few entries stay in the cache: searching in batches gains nothing
+CERTAIN = np.uint32(2**31)  # bit of a hit's entry: its exact box is known to meet the event's
+ENTRY = np.uint32(2**31 - 1)  # mask of the entry itself
 
-_BLOCKS_A_WORD = 1  # so many blocks of entries hit_count cost as much as the lists of one word
-_BLOCK_BUDGET = 2  # times as many blocks as expected, until the event turns to its words
+_BLOCKS_A_WORD = 1  # this many blocks of entries cost as much as the lists of one word
+_BLOCK_BUDGET = 2  # give up spatial search after this many times the expected number of blocks
 _FILTER_MASK = 64 * FILTER_WORDS - 1
 _BLOCK_BITS = 28
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
-_FULL = -1
-_NO_SEARCH, _BY_WORDS, _BY_PLACE = range(3)  # how an event looks for the filters of a group
-_NO_SOURCE = 2**32 - 1  # in place of a source: the lists are of filters that need no word
+_FULL = -1  # returned where the queue or the hits have no room
+_NO_SEARCH, _BY_WORDS, _BY_PLACE = range(3)  # how an event searches the lists of a group
+_NO_SOURCE = 2**32 - 1  # in place of a source group: the lists of filters that need no word
 
 QUEUE_ITEM = np.dtype(
     [
-        ("item", "u4"),  # a word, then a list
-        ("block", "u4"),  # of the list's tree; where the item stands for all of it, the source
-        ("event", "u2"),  # counted from the first that looks
-        ("level", "u2"),  # of the block
+        ("item", "u4"),  # a word in the first stage, later a list
+        ("block", "u4"),  # the source group in the first two stages, later a block of the list
+        ("event", "u2"),  # counted from the first of the batch
+        ("level", "u2"),  # of the block in the list's tree
     ]
 )
 HIT = np.dtype([("entry", "u4"), ("group", "u4"), ("event", "u4")])
 QUERY = np.dtype(
     [
-        ("a", "u2"),  # the images of an event's box
+        ("a", "u2"),  # a, b, c, d: the image of the event's box
         ("b", "u2"),
         ("c", "u2"),
         ("d", "u2"),
-        ("low", "u2"),  # those of its number: the same, or `ANY_LOW` and `ANY_HIGH` for none
+        ("low", "u2"),  # the image of its number, twice, or `ANY_LOW` and `ANY_HIGH` without one
         ("high", "u2"),
-        ("way", "u1"),
-        ("needs_words", "u1"),  # of the first group of a source: the event looks for its words
+        ("way", "u1"),  # _NO_SEARCH, _BY_WORDS or _BY_PLACE
+        ("needs_words", "u1"),  # in the query of a source group: its words are to be searched
     ]
 )
 
 
 class PostingScratch(NamedTuple):
-    """MatchScratch that a thread reuses for event after event."""
+    """Arrays that a thread reuses for batch after batch."""
 
     word_bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
-    word_filter: NDArray[
-        np.uint64
-    ]  # the same for the last 16 bits of words, small enough to be hit_count
-    queries: NDArray[np.void]  # QUERY, of each event and group
+    word_filter: NDArray[np.uint64]  # a bit for each value of a word's last 16 bits: fits in L1
+    queries: NDArray[np.void]  # QUERY, for each event and group
     queue: NDArray[np.void]  # QUEUE_ITEM
-    blocks: Positions  # blocks
+    blocks: Positions  # what `search_boxes` found
     hits: NDArray[np.void]  # HIT, in any order
-    hits_by_event: NDArray[np.void]  # the same, event after event
-    limits: NDArray[
-        np.int64
-    ]  # BATCH_SIZE: how many events find_hits at the same time; SEQUENTIAL_LIMIT
+    hits_by_event: NDArray[np.void]  # the same hits, event after event
+    limits: NDArray[np.int64]  # at BATCH_SIZE, the size of the next batch; at SEQUENTIAL_LIMIT, the
+    # most entries with which events are searched one by one
 
 
 @outlined
 @no_refcount
 def find_hits(
-    postings, events, item_id, with_string, combined, first_word, begin, stop, stack, scratch
+    postings,
+    events,
+    item_id,
+    word_string_keys,
+    signature_keys,
+    first_signature_key,
+    begin,
+    stop,
+    stack,
+    scratch,
 ):
-    """Write to `hit_count` the entries posted under words of events begin:stop whose images meet theirs.
+    """Write to `scratch.hits` the entries under words of events begin:stop whose images meet theirs.
 
-    posts : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
-    with_string : see `words_with_strings`. combined : of each signature and event, see
-    `find_signature_words`; numbered from `first_word` on. scratch : PostingScratch, whose bits are all 0.
-    Returns how many there are, or -1 where there is no room for them, or for the queue.
+    postings : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
+    word_string_keys : see `find_word_string_keys`. signature_keys : (signatures, events), see
+    `find_signature_keys`; key k is word `first_signature_key + k`. scratch : PostingScratch, whose
+    bits are all 0. Returns the number of hits, or -1 if the hits or the queue have no room.
     """
     groups = postings.groups.shape[0]
-    none = np.int64(postings.token_lists.shape[0] - 2)
-    has_wordless_lists = postings.token_lists[none] < postings.token_lists[none + 1]
+    no_word = np.int64(postings.token_lists.shape[0] - 2)  # has the lists of filters without words
+    has_wordless_lists = postings.token_lists[no_word] < postings.token_lists[no_word + 1]
     sequential = is_sequential(postings, scratch)
     hit_count = tail = 0
     for e in range(begin, stop):
@@ -116,24 +122,15 @@ def find_hits(
             if _write_query(postings, events, e, g, scratch.queries, event * groups + g):
                 way = _BY_WORDS
                 words = _words_for_spatial_search(
-                    postings, events, item_id, with_string, e, g, scratch, event
+                    postings, events, item_id, word_string_keys, e, g, scratch, event
                 )
                 if words > 0:
-                    found = _search_by_place(
-                        postings,
-                        events,
-                        item_id,
-                        with_string,
-                        e,
-                        g,
-                        stack,
-                        scratch,
-                        event,
-                        words,
+                    new_count = _search_by_place(
+                        postings, events, item_id, word_string_keys, e, g, stack, scratch, event, words,
                         hit_count,
-                    )
-                    if found >= 0:
-                        way, hit_count = _BY_PLACE, found
+                    )  # fmt: skip
+                    if new_count >= 0:
+                        way, hit_count = _BY_PLACE, new_count
             scratch.queries[event * groups + g]["way"] = way
             if way == _BY_WORDS:
                 first = event * groups + np.int64(postings.groups[g]["source"])
@@ -141,15 +138,15 @@ def find_hits(
         for g in range(groups):
             if scratch.queries[event * groups + g]["needs_words"]:
                 tail = _enqueue_words(
-                    postings, events, item_id, with_string, combined, first_word, e, g, scratch.queue,
-                    tail, event,
+                    postings, events, item_id, word_string_keys, signature_keys, first_signature_key, e, g,
+                    scratch.queue, tail, event,
                 )  # fmt: skip
                 if tail < 0:
                     return _FULL
         if has_wordless_lists:
             if tail == scratch.queue.shape[0]:
                 return _FULL
-            tail = _enqueue(scratch.queue, tail, none, _NO_SOURCE, event, 0)
+            tail = _enqueue(scratch.queue, tail, no_word, _NO_SOURCE, event, 0)
         if sequential or e + 1 == stop:
             hit_count = _search_lists(postings, scratch, tail, hit_count)
             if hit_count < 0:
@@ -160,20 +157,20 @@ def find_hits(
 
 @inlined
 def is_sequential(postings, scratch):
-    """Whether one event looks after the other."""
+    """Return whether events are searched one by one, so that hits are in the order of the events."""
     return postings.owner.shape[0] <= scratch.limits[SEQUENTIAL_LIMIT]
 
 
 @inlined
 def _write_query(postings, events, e, g, queries, at):
-    """Write the images of event e's box and number; whether it can match filters of group g."""
+    """Write the query of event e to group g. Return whether the group can hold a match."""
     x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
     if postings.groups[g]["geometry_column"] >= 0:
         if is_outside_group(postings, g, events, e):
             return False
-        place = events.geometry[postings.groups[g]["geometry_column"], e]
-        x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
-        x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
+        row = events.geometry[postings.groups[g]["geometry_column"], e]
+        x0, y0 = events.shapes.shapes[row]["x0"], events.shapes.shapes[row]["y0"]
+        x1, y1 = events.shapes.shapes[row]["x1"], events.shapes.shapes[row]["y1"]
     column = postings.groups[g]["list_column"]
     if 0 <= column < SIGNATURES:
         if not postings.groups[g]["accepts"] & events.list_kind[column, e]:
@@ -192,27 +189,31 @@ def _write_query(postings, events, e, g, queries, at):
 
 
 @inlined
-def _word_at(events, item_id, with_string, e, column, strings, k):
-    """Word k of a list or text of event e, or -1; with a string, the one after the last is none."""
+def _word_at(events, item_id, word_string_keys, e, column, strings, k):
+    """Return word k of a list or text of event e, or -1.
+
+    strings : which string column the word is signature_keys with, or -1. With a string, the key after the
+    last word is that of the string without a word.
+    """
     at = events.list_start[column, e] + k
     if strings < 0:
         return item_id[at] if at < events.list_stop[column, e] else np.int64(-1)
     if at < events.list_stop[column, e]:
-        return with_string[strings, at]
-    return with_string[strings, with_string.shape[1] - events.geometry.shape[1] + e]
+        return word_string_keys[strings, at]
+    return word_string_keys[strings, word_string_keys.shape[1] - events.geometry.shape[1] + e]
 
 
 @inlined
 def _word_count(events, e, column):
-    """How many `_word_at` has."""
+    """Return the number of positions k for `_word_at`."""
     return events.list_stop[column, e] - events.list_start[column, e] + 1
 
 
 @inlined
-def set_word_bits(events, item_id, with_string, e, column, strings, scratch):
+def set_word_bits(events, item_id, word_string_keys, e, column, strings, scratch):
     """Set the bits of the words in a list or text of event e."""
     for k in range(_word_count(events, e, column)):
-        token = _word_at(events, item_id, with_string, e, column, strings, k)
+        token = _word_at(events, item_id, word_string_keys, e, column, strings, k)
         if token >= 0:
             bit = _ONE << np.uint64(token & 63)
             scratch.word_bits[token >> 6] |= bit
@@ -220,20 +221,21 @@ def set_word_bits(events, item_id, with_string, e, column, strings, scratch):
 
 
 @inlined
-def clear_word_bits(events, item_id, with_string, e, column, strings, scratch):
-    """Let those bits be 0 again."""
+def clear_word_bits(events, item_id, word_string_keys, e, column, strings, scratch):
+    """Clear the bits that `set_word_bits` set."""
     for k in range(_word_count(events, e, column)):
-        token = _word_at(events, item_id, with_string, e, column, strings, k)
+        token = _word_at(events, item_id, word_string_keys, e, column, strings, k)
         if token >= 0:
             scratch.word_bits[token >> 6] = 0
             scratch.word_filter[(token & _FILTER_MASK) >> 6] = 0
 
 
 @inlined
-def _words_for_spatial_search(postings, events, item_id, with_string, e, g, scratch, event):
-    """How many words event e has, if few entries are hit_count it; else 0.
+def _words_for_spatial_search(postings, events, item_id, word_string_keys, e, g, scratch, event):
+    """Return the number of words of event e if spatial search is worthwhile, else 0.
 
-    Few are those that are likely looked through sooner than the lists of the words.
+    Spatial search is worthwhile if it is expected to read fewer blocks near the event than the
+    lists of the words have.
     """
     column = np.int64(postings.groups[g]["list_column"])
     if column < 0 or column == SIGNATURES:
@@ -250,25 +252,26 @@ def _words_for_spatial_search(postings, events, item_id, with_string, e, g, scra
     strings = np.int64(postings.groups[g]["strings"])
     words = 0
     for k in range(_word_count(events, e, column)):
-        words += _word_at(events, item_id, with_string, e, column, strings, k) >= 0
+        words += _word_at(events, item_id, word_string_keys, e, column, strings, k) >= 0
     return words if expected < _BLOCKS_A_WORD * words else 0
 
 
 @no_refcount
 def _search_by_place(
-    postings, events, item_id, with_string, e, g, stack, scratch, event, words, hit_count
+    postings, events, item_id, word_string_keys, e, g, stack, scratch, event, words, hit_count
 ):
-    """Append the entries of group g hit_count event e whose first word it has; how many there are.
+    """Append the entries of group g near event e whose posting word the event has.
 
-    It is -1 where there are too many blocks hit_count, or no room.
+    Returns the new number of hits, or -1 if more blocks are near than budgeted, or no room is left.
     """
     first = np.int64(postings.groups[g]["block"])
     box = scratch.queries[event * postings.groups.shape[0] + g]
     max_found = _BLOCK_BUDGET * _BLOCKS_A_WORD * words
     met = search_boxes(
-        postings.spatial_boxes, first, np.int64(postings.groups[g]["blocks"]), postings.spatial_nodes,
-        np.int64(postings.groups[g]["node"]), np.int64(box["a"]), np.int64(box["b"]),
-        np.int64(box["c"]), np.int64(box["d"]), stack, scratch.blocks, max_found,
+        postings.spatial_boxes, first, np.int64(postings.groups[g]["blocks"]),
+        postings.spatial_nodes, np.int64(postings.groups[g]["node"]), np.int64(box["a"]),
+        np.int64(box["b"]), np.int64(box["c"]), np.int64(box["d"]), stack, scratch.blocks,
+        max_found,
     )  # fmt: skip
     if met > max_found or hit_count + WIDTH * met > scratch.hits.shape[0]:
         return -1
@@ -278,7 +281,7 @@ def _search_by_place(
         np.int64(postings.groups[g]["list_column"]),
         np.int64(postings.groups[g]["strings"]),
     )
-    set_word_bits(events, item_id, with_string, e, column, strings, scratch)
+    set_word_bits(events, item_id, word_string_keys, e, column, strings, scratch)
     for k in range(met):
         start = WIDTH * (first + scratch.blocks[k])
         for at in range(start, start + WIDTH):
@@ -290,7 +293,7 @@ def _search_by_place(
                 hit_count = _append_hit(
                     postings, scratch, postings.spatial_entries[at], g, event, hit_count
                 )
-    clear_word_bits(events, item_id, with_string, e, column, strings, scratch)
+    clear_word_bits(events, item_id, word_string_keys, e, column, strings, scratch)
     return hit_count
 
 
@@ -305,26 +308,38 @@ def _enqueue(queue, tail, item, block, event, level):
 
 @inlined
 def _enqueue_words(
-    postings, events, item_id, with_string, combined, first_word, e, g, queue, tail, event
+    postings,
+    events,
+    item_id,
+    word_string_keys,
+    signature_keys,
+    first_signature_key,
+    e,
+    g,
+    queue,
+    tail,
+    event,
 ):
-    """Append the words of event e that are those of group g's source; the new end."""
+    """Append the words of event e in the columns of source group g. Return the new end."""
     column, strings = (
         np.int64(postings.groups[g]["list_column"]),
         np.int64(postings.groups[g]["strings"]),
     )
     if column == SIGNATURES:
-        if tail + combined.shape[0] > queue.shape[0]:
+        if tail + signature_keys.shape[0] > queue.shape[0]:
             return _FULL
-        for s in range(combined.shape[0]):
-            if combined[s, e] >= 0:
-                prefetch(postings.token_lists, first_word + combined[s, e])
-                tail = _enqueue(queue, tail, first_word + combined[s, e], g, event, 0)
+        for s in range(signature_keys.shape[0]):
+            if signature_keys[s, e] >= 0:
+                prefetch(postings.token_lists, first_signature_key + signature_keys[s, e])
+                tail = _enqueue(
+                    queue, tail, first_signature_key + signature_keys[s, e], g, event, 0
+                )
     elif column >= 0:
         words = _word_count(events, e, column)
         if tail + words > queue.shape[0]:
             return _FULL
         for k in range(words):
-            token = _word_at(events, item_id, with_string, e, column, strings, k)
+            token = _word_at(events, item_id, word_string_keys, e, column, strings, k)
             if token >= 0:
                 prefetch(postings.token_lists, token)
                 tail = _enqueue(queue, tail, token, g, event, 0)
@@ -333,9 +348,9 @@ def _enqueue_words(
 
 @inlined
 def _search_lists(postings, scratch, words, hit_count):
-    """Go from the words in the queue to their lists, and down the trees of those.
+    """Go from the words in the queue to their lists, and down the trees of the lists.
 
-    Each stage appends to the queue what the next one reads. Returns how many entries are hit_count.
+    Each stage appends to the queue what the next stage reads. Returns the new number of hits.
     """
     lists = _enqueue_lists(postings, scratch.queue, words)
     if lists < 0:
@@ -348,7 +363,7 @@ def _search_lists(postings, scratch, words, hit_count):
 
 @inlined
 def _enqueue_lists(postings, queue, words):
-    """Append the lists of the first `words` in the queue; the new end."""
+    """Append the lists of the first `words` items of the queue. Return the new end."""
     tail = words
     for head in range(words):
         word = np.int64(queue[head]["item"])
@@ -363,9 +378,9 @@ def _enqueue_lists(postings, queue, words):
 
 @inlined
 def _enqueue_roots(postings, scratch, first, stop):
-    """Append the roots of lists first:stop of the queue that their events find_hits into; the new end.
+    """Append the roots of lists first:stop of the queue that may hold hits. Return the new end.
 
-    A list without a tree has each of its blocks for a root.
+    In a list without a tree, each block is a root.
     """
     queue = scratch.queue
     groups = postings.groups.shape[0]
@@ -405,7 +420,7 @@ def _enqueue_roots(postings, scratch, first, stop):
 
 @inlined
 def _search_blocks(postings, scratch, head, tail, hit_count):
-    """Go down from the blocks head:tail of the queue; how many entries are hit_count."""
+    """Search downwards from blocks head:tail of the queue. Return the new number of hits."""
     queue = scratch.queue
     while head < tail:
         if tail + WIDTH > queue.shape[0] or hit_count + WIDTH > scratch.hits.shape[0]:
@@ -457,8 +472,9 @@ def _search_blocks(postings, scratch, head, tail, hit_count):
 
 @inlined
 def _append_whole_blocks(postings, scratch, n, block, level, whole, event, hit_count):
-    """Append all entries below the boxes of a block of list n whose bits are set; `_FULL` where
-    they do not fit.
+    """Append all entries below those boxes of a block of list n whose bits are set.
+
+    Returns the new number of hits, or `_FULL`.
     """
     count = np.int64(postings.lists[n]["count"])
     while whole:
@@ -476,7 +492,10 @@ def _append_whole_blocks(postings, scratch, n, block, level, whole, event, hit_c
 
 @inlined
 def _enqueue_below(postings, queue, n, block, level, bits, event, tail):
-    """Append what is below the boxes of a block of list n whose bits are set; the new end."""
+    """Append the blocks below those boxes of a block of list n whose bits are set.
+
+    Returns the new end of the queue.
+    """
     first = np.int64(postings.lists[n]["first"])
     g = np.int64(postings.lists[n]["group"])
     start, _ = level_range(
@@ -495,14 +514,16 @@ def _enqueue_below(postings, queue, n, block, level, bits, event, tail):
 
 @inlined
 def _all_bits(count):
-    """A bit for each of so many boxes of a block."""
+    """Return a bit for each of the first `count` boxes of a block."""
     return (1 << min(WIDTH, count)) - 1
 
 
 @inlined
 def _append_hits(postings, scratch, n, block, bits, event, hit_count):
-    """Append those entries of a block of list n whose bits are set, and which may have the event's
-    number; marked where certain, if that decides.
+    """Append those entries of a block of list n whose bits are set and whose bounds admit the
+    event's number. Return the new number of hits.
+
+    Where contact with the box decides a match, entries whose images overlap are marked `CERTAIN`.
     """
     first = np.int64(postings.lists[n]["first"])
     count = np.int64(postings.lists[n]["count"])
@@ -517,8 +538,8 @@ def _append_hits(postings, scratch, n, block, bits, event, hit_count):
     certain = 0
     if postings.groups[g]["direct"] or postings.groups[g]["decides"] == BOX:
         certain = overlapping(
-            postings.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
-            np.int64(box["c"]), np.int64(box["d"]),
+            postings.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]),
+            np.int64(box["b"]), np.int64(box["c"]), np.int64(box["d"]),
         )  # fmt: skip
     while bits:
         k = lowest(bits)
@@ -542,7 +563,7 @@ def _append_hit(postings, scratch, entry, g, event, hit_count):
 
 @inlined
 def _prefetch_entries(postings, g, k):
-    """Ask for the block of entries of group g that begins at entry k."""
+    """Prefetch the block of entries of group g that begins at entry k."""
     _prefetch_block(postings.boxes, k)
     if postings.groups[g]["number_column"] >= 0:
         prefetch(postings.bounds, 2 * k)
@@ -551,23 +572,20 @@ def _prefetch_entries(postings, g, k):
 
 @inlined
 def _prefetch_block(boxes, k):
-    """Ask for the block of boxes that begins at box k: as long as two lines of the cache."""
+    """Prefetch the block of boxes that begins at box k: two cache lines, which may straddle three."""
     prefetch(boxes, 4 * k)
     prefetch(boxes, 4 * k + 32)
     prefetch(boxes, 4 * k + 63)
 
 
-# ---------------------------------------------------------------------------------------- search_boxes
-
-
 @outlined
 @no_refcount
 def search_boxes(boxes, first, count, nodes, node, a, b, c, d, stack, out, max_found):
-    """Write to `out` which of `count` boxes from `first` on meet the box a, b, c, d of images.
+    """Write to `out` the numbers, from 0, of the boxes first:first + count that meet a, b, c, d.
 
-    Returns how many there are, or some number above `max_found` as soon as there are more. out :
-    uint32, room for `count`; they are numbered from 0. nodes, node : their tree, where there are
-    more than `PLAIN`.
+    boxes, a, b, c, d : images. nodes, node : the tree over the boxes, where there are more than
+    `PLAIN`. out : uint32, room for `count`. Returns how many boxes meet, or any number above
+    `max_found` as soon as there are more.
     """
     found = 0
     if count <= PLAIN:

@@ -456,10 +456,10 @@ def test_scores_are_those_of_the_version_that_was_matched() -> None:
     matcher.compact()
     event = EventValues({"t": "x y"})
     before = matcher.view().snapshot()
-    found = ranking.in_order(before, matcher._engine.hits(before, event.attributes))
-    scores = matcher._scores.of(before, event, found)
+    found = ranking.sort_hits(before, matcher._engine.matching_rows(before, event.attributes))
+    scores = matcher._scorer.score(before, event, found)
     for id in ("b", "a", "c"):
         matcher.unsubscribe(id)
-        after = matcher._scores.of(matcher.view().snapshot(), event, found)
+        after = matcher._scorer.score(matcher.view().snapshot(), event, found)
         assert after != scores
-        assert matcher._scores.of(before, event, found) == scores
+        assert matcher._scorer.score(before, event, found) == scores

@@ -38,7 +38,7 @@ Changes: TypeAlias = Iterable[tuple[str, tuple[Filter, ...] | None]]
 class Engine(Protocol):
     """Finds which of a matcher's subscriptions events answer, from any number of threads."""
 
-    def changed(self, changes: Changes) -> None:
+    def on_changes(self, changes: Changes) -> None:
         """Hear of ids that came, went or were replaced, with their filters where at hand.
 
         The shelves say so already, and whoever calls holds their lock.
@@ -50,7 +50,7 @@ class Engine(Protocol):
     def subscribers(self, event: Attributes) -> Iterable[str]:
         """The subscribers of those, each once, in any order."""
 
-    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+    def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers, each once, in any order."""
 
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
@@ -71,7 +71,7 @@ class _OfShelves(ABC):
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
-    def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
+    def on_changes(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
         """Nothing to do."""
 
     def stats(self) -> Mapping[str, Any]:
@@ -81,14 +81,14 @@ class _OfShelves(ABC):
     def ids(self, event: Attributes) -> Iterable[str]:
         """The ids of the subscriptions that an event answers."""
         snapshot = self._shelves.snapshot()
-        return _named(snapshot.ids, self.hits(snapshot, event))
+        return _named(snapshot.ids, self.matching_rows(snapshot, event))
 
     def subscribers(self, event: Attributes) -> Iterable[str]:
         """The subscribers of those."""
         snapshot = self._shelves.snapshot()
-        return {*_named(snapshot.subscribers, self.hits(snapshot, event))}
+        return {*_named(snapshot.subscribers, self.matching_rows(snapshot, event))}
 
-    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+    def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
         table = EventTable((event,), space=self._shelves.columns.space)
         return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
@@ -116,7 +116,7 @@ class SegmentEngine(_OfShelves):
             return map(snapshot.ids[0], found[1:])
         return _named(snapshot.ids, self._split(snapshot, event, found))
 
-    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+    def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
         return self._split(snapshot, event, self._match_one(snapshot, event))
 
@@ -135,7 +135,7 @@ class SegmentEngine(_OfShelves):
         self, snapshot: Snapshot, event: Attributes, found: list[int] | None
     ) -> Sequence[Sequence[int]]:
         if found is None:
-            return super().hits(snapshot, event)
+            return super().matching_rows(snapshot, event)
         first = len(snapshot)
         ends = [first, *(first + stop for stop in found[:first])]
         return [found[start:stop] for start, stop in pairwise(ends)]

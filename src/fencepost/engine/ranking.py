@@ -49,7 +49,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ranked: TypeAlias = list[tuple[str, float]]
 
 
-class Scores(Protocol):
+class Scorer(Protocol):
     """Scores matches, from any number of threads."""
 
     def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
@@ -78,7 +78,7 @@ def by_segment(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
     ]
 
 
-def in_order(shelves: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
+def sort_hits(shelves: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
     """What is found on each shelf for one event, by row."""
     return [
         (shelf, np.array(sorted(rows), np.int64))
@@ -95,7 +95,7 @@ def ranked(ids: list[str], scores: list[float], top_k: Any, min_score: Any) -> R
     return kept[:top_k]
 
 
-class SegmentScores:
+class SegmentScorer:
     """Scores by what stands in the segments' arrays."""
 
     def __init__(self, columns: ColumnRegistry, clock: Clock) -> None:
@@ -294,7 +294,7 @@ def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float
     return np.fromiter(map(math.hypot, x.tolist(), y.tolist()), np.float64, len(x))
 
 
-class ReferenceScores:
+class ReferenceScorer:
     """Scores by the expressions, slowly and plainly."""
 
     def __init__(self, columns: ColumnRegistry, clock: Clock) -> None:
@@ -334,6 +334,6 @@ def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, found: Pairs) -> NDArr
             rows = found.rows[start:stop].astype(np.int64)
             order = np.argsort(rows)
             own = by_segment(snapshot, rows[order])
-            scores[start + order] = matcher._scores.of(snapshot, values, own)
+            scores[start + order] = matcher._scorer.score(snapshot, values, own)
         start = stop
     return scores

@@ -108,7 +108,7 @@ class TableEngine:
         self._expiring: list[tuple[int, str]] = []  # a heap of the same; what changed stays in it
         self._rows: tuple[Snapshot | None, dict[str, int]] = None, {}
 
-    def changed(self, changes: Changes) -> None:
+    def on_changes(self, changes: Changes) -> None:
         """Hear of ids that came, went or were replaced, with their filters where at hand."""
         self._changes.update(changes)
 
@@ -128,7 +128,7 @@ class TableEngine:
         columns = self._shelves.columns
         return EventValues(event, columns.tokenizer, columns.space)
 
-    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+    def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
         table = EventTable((event,), space=self._shelves.columns.space)
         return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]

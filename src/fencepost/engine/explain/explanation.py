@@ -167,7 +167,7 @@ class PlannedFilter:
         )
 
 
-def planned(
+def plan_filters(
     segment: SegmentReader, row: int, condition: ast.Condition, columns: ColumnRegistry
 ) -> tuple[PlannedFilter, ...]:
     """The plan of a subscription that is a row of a segment."""

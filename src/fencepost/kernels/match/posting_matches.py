@@ -62,29 +62,29 @@ def find_posting_matches(
     postings = segment.arrays.postings
     events = events_ref.arrays
     first_signature_key = segment.arrays.vocabulary.start.shape[0] - 1
-    hits = -1
+    hit_count = -1
     stop = begin
-    while hits < 0:  # ends: a batch of one event always fits
+    while hit_count < 0:  # ends: a batch of one event always fits
         stop = min(signature_keys.shape[1], begin + scratch.limits[BATCH_SIZE])
-        hits = find_hits(
+        hit_count = find_hits(
             postings, events, item_id, word_string_keys, signature_keys, first_signature_key,
             begin, stop, tree_scratch.stack, scratch,
         )  # fmt: skip
-        if hits >= 0:
+        if hit_count >= 0:
             scratch.limits[BATCH_SIZE] = min(2 * scratch.limits[BATCH_SIZE], BATCH_EVENTS)
         else:
             scratch.limits[BATCH_SIZE] = 1 + scratch.limits[BATCH_SIZE] // 8
-    _sort_by_event(scratch, hits, stop - begin, out.stops, is_sequential(postings, scratch))
+    _sort_by_event(scratch, hit_count, stop - begin, out.stops, is_sequential(postings, scratch))
     _decide(
         postings, segment.arrays.filter_subscription, events, item_id, word_string_keys, begin,
-        stop, hits, tree_scratch, scratch, out,
+        stop, hit_count, tree_scratch, scratch, out,
     )  # fmt: skip
     return stop
 
 
 @outlined
 @no_refcount
-def _sort_by_event(scratch, hits, events, stops, is_sorted):
+def _sort_by_event(scratch, hit_count, events, stops, is_sorted):
     """Order hits by event, and write to `stops` where the hits of each event end.
 
     is_sorted : the hits are in that order already, and stay where they are.
@@ -92,16 +92,16 @@ def _sort_by_event(scratch, hits, events, stops, is_sorted):
     for k in range(events + 1):
         stops[k, 0] = 0
     if is_sorted:
-        for k in range(hits):
+        for k in range(hit_count):
             stops[scratch.hits[k]["event"], 0] = k + 1
         for k in range(events):
             stops[k + 1, 0] = max(stops[k, 0], stops[k + 1, 0])
         return
-    for k in range(hits):
+    for k in range(hit_count):
         stops[scratch.hits[k]["event"] + 1, 0] += 1
     for k in range(events):
         stops[k + 1, 0] += stops[k, 0]
-    for k in range(hits):
+    for k in range(hit_count):
         event = scratch.hits[k]["event"]
         scratch.hits_by_event[stops[event, 0]] = scratch.hits[k]
         stops[event, 0] += 1  # from the event's first hit to its end
@@ -117,7 +117,7 @@ def _decide(
     word_string_keys,
     begin,
     stop,
-    hits,
+    hit_count,
     tree_scratch,
     scratch,
     out,
@@ -127,7 +127,7 @@ def _decide(
     matches = candidates = np.int64(0)
     j = np.int64(0)
     sorted_hits = scratch.hits if is_sequential(postings, scratch) else scratch.hits_by_event
-    for k in range(min(_DISTANCE, hits)):
+    for k in range(min(_DISTANCE, hit_count)):
         _prefetch_entry(postings, sorted_hits, k)
     for e in range(begin, stop):
         # Row e - begin held where the event's hits end; from here on, where its matches begin.
@@ -139,7 +139,7 @@ def _decide(
         x0 = y0 = x1 = y1 = 0.0
         row = np.int64(-1)
         while j < last:
-            if j + _DISTANCE < hits:
+            if j + _DISTANCE < hit_count:
                 _prefetch_entry(postings, sorted_hits, j + _DISTANCE)
             entry = np.int64(sorted_hits[j]["entry"] & ENTRY)
             certain = sorted_hits[j]["entry"] & CERTAIN

@@ -103,7 +103,7 @@ def find_hits(
 ):
     """Write to `scratch.hits` the entries under words of events begin:stop whose images meet theirs.
 
-    postings : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
+    postings : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, or -1.
     word_string_keys : see `find_word_string_keys`. signature_keys : (signatures, events), see
     `find_signature_keys`; key k is word `first_signature_key + k`. scratch : PostingScratch, whose
     bits are all 0. Returns the number of hits, or -1 if the hits or the queue have no room.
@@ -126,8 +126,8 @@ def find_hits(
                 )
                 if words > 0:
                     new_count = _search_by_place(
-                        postings, events, item_id, word_string_keys, e, g, stack, scratch, event, words,
-                        hit_count,
+                        postings, events, item_id, word_string_keys, e, g, stack, scratch, event,
+                        words, hit_count,
                     )  # fmt: skip
                     if new_count >= 0:
                         way, hit_count = _BY_PLACE, new_count
@@ -138,8 +138,8 @@ def find_hits(
         for g in range(groups):
             if scratch.queries[event * groups + g]["needs_words"]:
                 tail = _enqueue_words(
-                    postings, events, item_id, word_string_keys, signature_keys, first_signature_key, e, g,
-                    scratch.queue, tail, event,
+                    postings, events, item_id, word_string_keys, signature_keys,
+                    first_signature_key, e, g, scratch.queue, tail, event,
                 )  # fmt: skip
                 if tail < 0:
                     return _FULL
@@ -157,7 +157,7 @@ def find_hits(
 
 @inlined
 def is_sequential(postings, scratch):
-    """Return whether events are searched one by one, so that hits are in the order of the events."""
+    """Return whether events are searched one by one, and hits come in the order of events."""
     return postings.owner.shape[0] <= scratch.limits[SEQUENTIAL_LIMIT]
 
 
@@ -192,8 +192,8 @@ def _write_query(postings, events, e, g, queries, at):
 def _word_at(events, item_id, word_string_keys, e, column, strings, k):
     """Return word k of a list or text of event e, or -1.
 
-    strings : which string column the word is signature_keys with, or -1. With a string, the key after the
-    last word is that of the string without a word.
+    strings : the string column whose string is part of the key, by its number in `string_columns`,
+    or -1. With a string, the key after the last word is that of the string without a word.
     """
     at = events.list_start[column, e] + k
     if strings < 0:
@@ -572,7 +572,7 @@ def _prefetch_entries(postings, g, k):
 
 @inlined
 def _prefetch_block(boxes, k):
-    """Prefetch the block of boxes that begins at box k: two cache lines, which may straddle three."""
+    """Prefetch the block of boxes that begins at box k, which lies on two or three cache lines."""
     prefetch(boxes, 4 * k)
     prefetch(boxes, 4 * k + 32)
     prefetch(boxes, 4 * k + 63)

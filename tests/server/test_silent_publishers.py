@@ -102,7 +102,7 @@ def told(server: Running) -> dict[str, list[tuple[Any, ...]]]:
 
 def _seen(data: dict[str, Any]) -> tuple[Any, ...]:
     if "kind" in data:  # who moved is not known of what a change of subscriptions gives
-        return tuple(data[name] for name in ("kind", "key", "subscription", "time", "told"))
+        return tuple(data[name] for name in ("kind", "key", "subscription", "time", "reported"))
     if "members" in data:
         ids = {name: one["id"] for name, one in data["members"].items()}
         return data["subscription"], repr(ids), repr(data["geometry"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 SCHEMA = "vehicle long, time timestamp, geometry string, free boolean"
-FIELDS = ["kind", "subscription", "subscriber", "time", "since", "told", "cause"]
+FIELDS = ["kind", "subscription", "subscriber", "time", "since", "reported", "cause"]
 NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 OPTIONS: dict[str, Any] = {
@@ -62,7 +62,7 @@ def plain(found: list[fp.Notification]) -> list[tuple[Any, ...]]:
     return sorted(
         (
             *(one.key, one.kind, one.subscription, one.subscriber),
-            *(instant(one.time), instant(one.since), instant(one.told), one.cause),
+            *(instant(one.time), instant(one.since), instant(one.reported), one.cause),
         )
         for one in found
     )

@@ -52,16 +52,16 @@ class Fence:
         end = shapely.from_wkt(event["geometry"])
         if event["n"] < self.least or start == end:
             return False
-        path_between = shapely.LineString((start, end))
+        path = shapely.LineString((start, end))
         if self.function == "S_INTERSECTS":
-            return bool(self.place.intersects(path_between))
+            return bool(self.place.intersects(path))
         if self.function == "S_WITHIN":  # of an area: its interior
-            return bool(path_between.relate(self.place)[0] != "F")
+            return bool(path.relate(self.place)[0] != "F")
         if self.function == "S_DISJOINT":
-            return bool(not self.place.covers(path_between))
+            return bool(not self.place.covers(path))
         if self.function == "S_BEYOND":  # of a point: farthest at an end
             return any(self.place.distance(one) > self.distance for one in (start, end))
-        return bool(self.place.distance(path_between) <= self.distance)
+        return bool(self.place.distance(path) <= self.distance)
 
 
 _parsed = cache(parse)

@@ -353,9 +353,9 @@ def test_case(case: Case, together: bool) -> None:
             continue
         for do in steps:
             told += tracker.push(do) if isinstance(do, dict) else do(matcher, tracker)
-    assert [(one.kind, one.subscription, one.told / SECOND) for one in told] == case.told
+    assert [(one.kind, one.subscription, one.reported / SECOND) for one in told] == case.told
     assert "".join(one.cause[0] for one in told) == (case.causes or "m" * len(told))
     assert all(one.key == "v" for one in told)
-    assert all(one.since <= one.time <= one.told for one in told)
+    assert all(one.since <= one.time <= one.reported for one in told)
     owners = [one.subscriber for one in told if one.subscription == "depot"]
     assert owners == ["owner"] * len(owners)

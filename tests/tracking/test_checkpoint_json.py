@@ -66,5 +66,5 @@ def test_what_a_server_keeps_is_not_taken_for_values_of_tables() -> None:
 
 
 def test_a_value_that_json_cannot_say_is_refused() -> None:
-    with pytest.raises(ModelError, match="type timedelta cannot be kept as JSON"):
+    with pytest.raises(ModelError, match="type timedelta cannot be stored as JSON"):
         position_to_json(Position("v", 1, None, Row({"took": dt.timedelta(1)})))

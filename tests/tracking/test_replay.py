@@ -108,7 +108,7 @@ def replay_of(options: dict[str, Any]) -> Replay:
 
 def plain(found: list[fp.Notification]) -> list[tuple[Any, ...]]:
     return sorted(
-        (one.kind, one.key, one.subscription, one.time, one.since, one.told, one.cause)
+        (one.kind, one.key, one.subscription, one.time, one.since, one.reported, one.cause)
         for one in found
     )
 
@@ -171,9 +171,11 @@ def test_a_table_tells_what_its_rows_do(options: dict[str, Any], seed: int) -> N
         table = pa.Table.from_pylist(rows, schema=schema)
         together = bulk.push_batch(rows if rng.random() < 0.3 else table)
         assert plain(together) == plain(one_by_one)
-        by_name = {(one.kind, one.key, one.subscription, one.told): one.event for one in one_by_one}
+        by_name = {
+            (one.kind, one.key, one.subscription, one.reported): one.event for one in one_by_one
+        }
         for one in together:
-            assert one.event == by_name[one.kind, one.key, one.subscription, one.told]
+            assert one.event == by_name[one.kind, one.key, one.subscription, one.reported]
     ignored = ("objects", "stays", "forgotten")  # the silent are dropped sooner or later
     for name, value in single.stats().items():
         assert name in ignored or bulk.stats()[name] == value
@@ -221,6 +223,6 @@ def test_times_of_any_year(year: str, together: bool) -> None:
     else:
         told = [one for row in rows for one in tracker.push(row)]
     minutes = [("enter", 1), ("dwell", 5), ("exit", 9)]
-    assert [(one.kind, format_instant(one.told)) for one in told] == [
+    assert [(one.kind, format_instant(one.reported)) for one in told] == [
         (kind, f"{year}-05-01T12:{minute:02}:00Z") for kind, minute in minutes
     ]

@@ -45,9 +45,9 @@ def test_a_notification_says_what_happened() -> None:
     [leave] = tracker.push(at(7, 30, 5))
     minute = 60 * 10**9
     start = int(NOON.timestamp()) * 10**9
-    assert (enter.time, enter.since, enter.told) == (start, start, start + minute)
+    assert (enter.time, enter.since, enter.reported) == (start, start, start + minute)
     assert (leave.time, leave.since) == (start + 5 * minute, start)
-    assert leave.told == start + 7 * minute
+    assert leave.reported == start + 7 * minute
     assert leave.duration_s == 300
     assert leave.event == at(7, 30, 5)
     assert (leave.subscriber, leave.cause) == ("depot", "movement")
@@ -127,8 +127,8 @@ def test_late_positions_are_counted_and_handed_over() -> None:
         ({"dwell_s": 5}, "only then"),
         ({"debounce_s": -1}, "debounce_s must be a number of seconds"),
         ({"lateness_s": float("nan")}, "lateness_s must be a number"),
-        ({"hysteresis": -2.0}, "hysteresis must be a number from 0 on"),
-        ({"hysteresis": "far"}, "hysteresis must be a number from 0 on; saw 'far'"),
+        ({"hysteresis": -2.0}, "hysteresis must be a number, 0 or more"),
+        ({"hysteresis": "far"}, "hysteresis must be a number, 0 or more; saw 'far'"),
         ({"position": ""}, "position must be the name"),
     ],
 )

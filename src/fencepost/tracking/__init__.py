@@ -1,13 +1,13 @@
-"""Moving things: who enters, leaves, crosses or stays where, and who is near whom.
+"""Moving objects: which enter, leave, cross or stay in fences, and which come near each other.
 
-- `fence_visits`: In which fences an object is, and what becomes of that with each position
-- `fences`: Which fences a position is in, and which ones a way passes through
-- `notification`: `Notification`: what is told of a moving thing, and in which order
-- `checkpoint_json`: What a tracker knows of an object, as JSON
-- `point_conditions`: What a condition on a point asks of the way to it, and of its surroundings
-- `position_batches`: Many positions at once: which of them change something
-- `reorder_buffer`: Positions in the order of their times, though they arrive in another
-- `positions`: Positions of moving objects, read from events and from rows of tables
-- `roaming`: `Roaming`: which moving things come near each other, and part again
-- `tracker`: `Tracker`: positions of moving objects in, what they do to fences out
+- `fence_visits`: `ObjectState`: which fences an object is in, and the notifications of a change
+- `fences`: `Fences`: which fences a position is in; `PathMatcher`: which a path passes through
+- `notification`: `Notification`: what is reported of a moving object; kinds and order
+- `checkpoint_json`: Checkpoints of tracked objects, and positions, as JSON and back
+- `point_conditions`: Conditions on paths, and on points near by, derived from a condition on a point
+- `position_batches`: `PositionBatch`: which positions of a batch can change the state of an object
+- `positions`: `Position`, `Positions`: read from events and from tables
+- `reorder_buffer`: `ReorderBuffer`: positions in the order of their times
+- `roaming`: `Roaming`: which moving objects come near each other, and part again
+- `tracker`: `Tracker`: reads positions, and reports what the objects do to fences
 """

@@ -1,8 +1,9 @@
-"""What a tracker knows of an object, as JSON.
+"""Checkpoints of tracked objects, and positions, as JSON and back.
 
-Rows of tables hold values that JSON has not: times, bytes, decimals, geometries. Each is written
-as an object of one member, {"fencepost:bytes": "0101"}, and read again where the caller says that
-the text holds such objects. A server does not: its events are JSON that anybody may have written.
+Rows of tables hold values that JSON lacks: times, bytes, decimals, geometries. Each is written as
+an object with one member, {"fencepost:bytes": "0101"}. It is read back as such a value only if the
+caller says that the events come from tables. A server does not say so: its events are JSON that
+anybody may have written.
 """
 
 from __future__ import annotations
@@ -33,61 +34,66 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def to_json(kept: Checkpoint) -> str:
-    """What is kept of one object; not the clock."""
-    state = kept.state
-    found: dict[str, Any] = {}
+def to_json(checkpoint: Checkpoint) -> str:
+    """Return the checkpoint of one object as JSON, without the clock."""
+    state = checkpoint.state
+    members: dict[str, Any] = {}
     if state is not None:
-        found["at"] = [state.time, state.point, state.event]
-        found["fences"] = state.fences
-        found["stays"] = {
-            id: [stay.subscriber, stay.reported, stay.since, stay.changed, stay.dwelt]
+        members["last"] = [state.time, state.point, state.event]
+        members["fences"] = state.fences
+        members["stays"] = {
+            id: [stay.subscriber, stay.is_reported, stay.since, stay.changed, stay.has_dwelt]
             for id, stay in state.stays.items()
         }
-        found["left"] = state.left
-    if kept.held:
-        found["held"] = [[one.time, one.point, one.event] for one in kept.held]
-    return _written(found)
+        members["left"] = state.left
+    if checkpoint.held_back:
+        members["held_back"] = [
+            [position.time, position.point, position.event] for position in checkpoint.held_back
+        ]
+    return _dumps(members)
 
 
 def from_json(text: str, key: Key, clock: int | None, *, from_tables: bool = False) -> Checkpoint:
-    """What `to_json` wrote; of events from tables, or of events that were JSON."""
-    found = json.loads(text, object_hook=_untagged if from_tables else None)
-    held = [
+    """Read a checkpoint that `to_json` wrote.
+
+    from_tables : whether the events came from tables, so that tagged values are values of tables.
+    """
+    members = json.loads(text, object_hook=_untagged if from_tables else None)
+    held_back = [
         Position(key, time, _point(point), Row(event))
-        for time, point, event in found.get("held", ())
+        for time, point, event in members.get("held_back", ())
     ]
-    if "at" not in found:
-        return Checkpoint(None, held, clock)
-    time, point, event = found["at"]
+    if "last" not in members:
+        return Checkpoint(None, held_back, clock)
+    time, point, event = members["last"]
     state = ObjectState(
         key,
         time,
         Row(event),
         _point(point),
-        tuple(found["fences"]),
-        {id: Stay(*stay) for id, stay in found["stays"].items()},
-        {id: (subscriber, when) for id, (subscriber, when) in found["left"].items()},
+        tuple(members["fences"]),
+        {id: Stay(*stay) for id, stay in members["stays"].items()},
+        {id: (subscriber, left) for id, (subscriber, left) in members["left"].items()},
     )
-    return Checkpoint(state, held, clock)
+    return Checkpoint(state, held_back, clock)
 
 
-def _point(given: list[float] | None) -> tuple[float, float] | None:
-    return None if given is None else (given[0], given[1])
+def _point(coordinates: list[float] | None) -> tuple[float, float] | None:
+    return None if coordinates is None else (coordinates[0], coordinates[1])
 
 
 def position_to_json(position: Position) -> str:
-    """A position that comes from a table, without its key."""
-    return _written([position.time, position.point, position.event])
+    """Return a position that comes from a table as JSON, without its key."""
+    return _dumps([position.time, position.point, position.event])
 
 
 def position_from_json(text: str, key: Key) -> Position:
-    """What `position_to_json` wrote."""
+    """Read a position that `position_to_json` wrote."""
     time, point, event = json.loads(text, object_hook=_untagged)
     return Position(key, time, _point(point), Row(event))
 
 
-def _written(value: object) -> str:
+def _dumps(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), default=_tagged)
 
 
@@ -103,14 +109,14 @@ def _tagged(value: object) -> dict[str, str]:
     if isinstance(value, shapely.Geometry):
         return {f"{_TAG}geometry": shapely.to_wkb(value, hex=True)}
     raise ModelError(
-        f"a value of type {type(value).__name__} cannot be kept as JSON; saw {short_repr(value)}; "
-        "leave its column out, or convert it"
+        f"a value of type {type(value).__name__} cannot be stored as JSON; saw "
+        f"{short_repr(value)}; leave its column out, or convert it"
     )
 
 
-def _untagged(given: dict[str, Any]) -> object:
-    if len(given) == 1:
-        ((name, value),) = given.items()
+def _untagged(members: dict[str, Any]) -> object:
+    if len(members) == 1:
+        ((name, value),) = members.items()
         if name in _READERS:
             return _READERS[name](value)
-    return given
+    return members

@@ -1,9 +1,9 @@
-"""In which fences an object is, and what becomes of that with each position.
+"""`ObjectState`: which fences an object is in; and the notifications that follow from a change.
 
 A *fence* is a subscription. The `fences` of an object are those that its last position was in. What
-was *told* may lag behind: a change must hold for `debounce` before it is told, and one that is
-undone in the meantime never is. A `Stay` is a fence that the object is told to be in, or will be.
-`Objects` are all that a tracker knows.
+has been *reported* may lag behind: a change must hold for `debounce_ns` before it is reported, and
+a change that is undone sooner is never reported. A `Stay` is one object in one fence, whether its
+"enter" has been reported or is still pending. An `ObjectRegistry` holds the states of all objects.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 from fencepost.tracking.notification import MOVEMENT, RULE, Key, Notification
 
-MAX_LEFT_FENCES = 16  # fences that an object is remembered to have left, for "outside"
-NEVER = 2**70  # nanoseconds: years 1 to 9999 lie between
+MAX_LEFT_FENCES = 16  # fences per object that "outside" reports after the object left them
+NEVER = 2**70  # nanoseconds: beyond the years 1 to 9999
 ALWAYS = -NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRules:
-    """What is told, and when; times in nanoseconds."""
+    """Which kinds of notification a tracker reports, and how long a change must hold before."""
 
     on: frozenset[str]
-    debounce: int = 0
-    dwell: int = 0
+    debounce_ns: int = 0
+    dwell_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -33,24 +33,28 @@ class Stay:
 
     Attributes
     ----------
-    told : bool
-        Whether the object is told to be in.
+    subscriber : str
+        Subscriber of the fence.
+    is_reported : bool
+        Whether the object's "enter" has been reported, and no "exit" since.
     since : int
-        The first position in it.
+        Time of the first position in the fence.
     changed : int, optional
-        Since when positions say otherwise than was told.
+        Time since which positions contradict what has been reported.
+    has_dwelt : bool
+        Whether the "dwell" of this stay has been reported.
     """
 
     subscriber: str
-    reported: bool
+    is_reported: bool
     since: int
     changed: int | None
-    dwelt: bool = False
+    has_dwelt: bool = False
 
 
 @dataclass(slots=True)
 class ObjectState:
-    """What is known of an object: its last position, and its stays."""
+    """The last position of an object, and the fences that it is in or has left."""
 
     key: Key
     time: int
@@ -58,54 +62,54 @@ class ObjectState:
     point: tuple[float, float] | None
     fences: tuple[str, ...] = ()  # sorted
     stays: dict[str, Stay] = field(default_factory=dict)
-    left: dict[str, tuple[str, int]] = field(default_factory=dict)  # subscriber, and when
+    left: dict[str, tuple[str, int]] = field(default_factory=dict)  # fence to (subscriber, time)
 
     def quiet_until(self, rules: ReportRules) -> int:
-        """Until when positions in the same fences change nothing that is told."""
+        """Time until which positions in the same fences cause no notification."""
         if any(stay.changed is not None for stay in self.stays.values()):
             return ALWAYS
         if "dwell" not in rules.on:
             return NEVER
-        pending = (stay.since for stay in self.stays.values() if not stay.dwelt)
-        return min(pending, default=NEVER - rules.dwell) + rules.dwell
+        waiting = (stay.since for stay in self.stays.values() if not stay.has_dwelt)
+        return min(waiting, default=NEVER - rules.dwell_ns) + rules.dwell_ns
 
     def next_report(self, rules: ReportRules) -> int:
-        """When time alone will change something, if positions do not before."""
+        """Time at which a notification is due if no position comes before."""
         due = [NEVER]
         for stay in self.stays.values():
             if stay.changed is not None:
-                due.append(stay.changed + rules.debounce)
-            elif "dwell" in rules.on and not stay.dwelt:
-                due.append(stay.since + rules.dwell)
+                due.append(stay.changed + rules.debounce_ns)
+            elif "dwell" in rules.on and not stay.has_dwelt:
+                due.append(stay.since + rules.dwell_ns)
         return min(due)
 
 
 class ObjectRegistry:
-    """What is known of the objects of a tracker, by key, and when they are forgotten.
+    """The states of a tracker's objects, by key, and when an object is forgotten.
 
     Parameters
     ----------
-    rules : Rules
-        Of the tracker.
-    forget_after : int, optional
-        An object that was silent for longer counts as forgotten, in nanoseconds.
+    rules : ReportRules
+        Rules of the tracker.
+    forget_after_ns : int, optional
+        An object that was silent for longer counts as forgotten.
 
     Attributes
     ----------
-    touched : set, optional
-        Where there is one, it collects the keys of objects of which something changed.
+    changed_keys : set, optional
+        If set, collects the keys of objects whose state may have changed.
     forgotten : int
-        How many were dropped.
+        Number of objects that were dropped.
     """
 
-    def __init__(self, rules: ReportRules, forget_after: int | None) -> None:
+    def __init__(self, rules: ReportRules, forget_after_ns: int | None) -> None:
         self.changed_keys: set[Key] | None = None
         self.forgotten = 0
-        self.forget_after = forget_after
+        self.forget_after_ns = forget_after_ns
         self._rules = rules
         self._by_key: dict[Key, ObjectState] = {}
-        self._pending: set[Key] = set()  # of whom time alone may tell something
-        self._swept: int | None = None
+        self._pending: set[Key] = set()  # objects for which time alone may cause a notification
+        self._last_sweep: int | None = None
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -117,11 +121,11 @@ class ObjectRegistry:
         return iter(self._by_key.values())
 
     def get(self, key: Key) -> ObjectState | None:
-        """What is known of an object."""
+        """Return the state of an object, or None if the object is unknown."""
         return self._by_key.get(key)
 
-    def known(self, key: Key, watermark: int) -> ObjectState | None:
-        """What is known of an object, if that is not too long ago."""
+    def get_unless_silent(self, key: Key, watermark: int) -> ObjectState | None:
+        """Return the state of an object. Drop the object instead if it was silent for too long."""
         state = self._by_key.get(key)
         if state is not None and self.is_silent(state.time, watermark):
             self.drop(key)
@@ -129,11 +133,11 @@ class ObjectRegistry:
         return state
 
     def is_silent(self, time: int, watermark: int) -> bool:
-        """Whether an object that was last heard of at a time counts as forgotten."""
-        return self.forget_after is not None and watermark - time > self.forget_after
+        """Whether an object whose last position has this time counts as forgotten."""
+        return self.forget_after_ns is not None and watermark - time > self.forget_after_ns
 
     def put(self, state: ObjectState) -> None:
-        """Know an object, or that what is known of it changed."""
+        """Add the state of an object, or note that it has changed."""
         self._by_key[state.key] = state
         self.mark_changed(state.key)
         if state.quiet_until(self._rules) < NEVER:
@@ -142,44 +146,48 @@ class ObjectRegistry:
             self._pending.discard(state.key)
 
     def quiet_until(self, state: ObjectState) -> int:
-        """Up to when positions in the same fences change nothing that is told."""
+        """Time until which positions of an object in the same fences cause no notification."""
         on = self._rules.on
         if ("inside" in on and state.fences) or ("outside" in on and state.left):
             return ALWAYS
         return state.quiet_until(self._rules) if state.key in self._pending else NEVER
 
     def pending(self) -> list[ObjectState]:
-        """The objects of whom time alone may tell something."""
+        """Return the objects for which time alone may cause a notification."""
         return [self._by_key[key] for key in self._pending]
 
     def mark_changed(self, key: Key) -> None:
-        """Note that something changed of an object, or may have."""
+        """Note that the state of an object may have changed."""
         if self.changed_keys is not None:
             self.changed_keys.add(key)
 
     def drop(self, key: Key) -> bool:
-        """Forget an object; whether there was one."""
+        """Forget an object. Return whether it was known."""
         self._pending.discard(key)
         self.mark_changed(key)
-        there = self._by_key.pop(key, None) is not None
-        self.forgotten += there
-        return there
+        existed = self._by_key.pop(key, None) is not None
+        self.forgotten += existed
+        return existed
 
     def clear(self) -> None:
-        """Know nothing, without a count."""
+        """Forget all objects without counting them as forgotten."""
         self._by_key.clear()
         self._pending.clear()
-        self._swept = None
+        self._last_sweep = None
 
     def sweep(self, watermark: int | None, always: bool = False) -> None:
-        """Drop the silent, now and then: an object that is silent counts as forgotten anyway."""
-        if self.forget_after is None or watermark is None:
+        """Drop silent objects, at most four times in `forget_after_ns` unless `always`.
+
+        A silent object counts as forgotten whether or not it has been dropped yet.
+        """
+        if self.forget_after_ns is None or watermark is None:
             return
-        recently = self._swept is not None and 4 * (watermark - self._swept) < self.forget_after
-        if recently and not always:
+        last = self._last_sweep
+        is_recent = last is not None and 4 * (watermark - last) < self.forget_after_ns
+        if is_recent and not always:
             return
-        self._swept = watermark
-        for key in [one.key for one in self if self.is_silent(one.time, watermark)]:
+        self._last_sweep = watermark
+        for key in [state.key for state in self if self.is_silent(state.time, watermark)]:
             self.drop(key)
 
 
@@ -192,19 +200,19 @@ def change_fences(
     subscriber_of: Callable[[str], str],
     event: Mapping[str, object] | None,
 ) -> Iterator[Notification]:
-    """Let an object be in these fences at a time; what is to be told.
+    """Put an object into these fences at a time, and yield the notifications that follow.
 
-    by_rule : the fences whose change is not the object's doing; it is told at once.
-    event : the position; without one, only what changed by rule is looked at.
+    by_rule : the fences that changed under the object; their change is reported at once.
+    event : the position; None if only the fences in `by_rule` are to be considered.
     """
-    looked_at = by_rule if event is None else fences | state.stays.keys()
-    for id in sorted(looked_at):
+    affected = by_rule if event is None else fences | state.stays.keys()
+    for id in sorted(affected):
         stay = state.stays.get(id)
         if stay is None:
             stay = state.stays[id] = Stay(subscriber_of(id), False, time, None)
-        if stay.reported == (id in fences):
+        if stay.is_reported == (id in fences):
             stay.changed = None
-            if not stay.reported:
+            if not stay.is_reported:
                 del state.stays[id]
             continue
         if stay.changed is None:
@@ -217,40 +225,31 @@ def change_fences(
 def report_elapsed(
     state: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object] | None
 ) -> Iterator[Notification]:
-    """What is to be told since time went by, and what is told of every position."""
+    """Yield the changes that have held for long enough by a time, and the dwells that are due."""
     for id, stay in sorted(state.stays.items()):
         if stay.changed is not None:
             yield from _report_change(state, id, stay, time, rules, MOVEMENT, event)
-        if not stay.reported or stay.changed is not None:
+        if not stay.is_reported or stay.changed is not None:
             continue
-        reported = (state.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
-        if "dwell" in rules.on and not stay.dwelt and time - stay.since >= rules.dwell:
-            stay.dwelt = True
-            yield Notification("dwell", *reported)
+        details = (state.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
+        if "dwell" in rules.on and not stay.has_dwelt and time - stay.since >= rules.dwell_ns:
+            stay.has_dwelt = True
+            yield Notification("dwell", *details)
 
 
 def report_each_position(
     state: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object]
 ) -> Iterator[Notification]:
-    """What is told of every position: the fences that the object is in, or has left."""
+    """Yield the notifications that every position causes: "inside" and "outside"."""
     if "inside" in rules.on:
         for id, stay in sorted(state.stays.items()):
-            if stay.reported:
-                reported = (
-                    state.key,
-                    id,
-                    stay.subscriber,
-                    time,
-                    stay.since,
-                    time,
-                    MOVEMENT,
-                    event,
-                )
-                yield Notification("inside", *reported)
+            if stay.is_reported:
+                details = (state.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
+                yield Notification("inside", *details)
     if "outside" in rules.on:
         for id, (subscriber, since) in sorted(state.left.items()):
-            reported = (state.key, id, subscriber, time, since, time, MOVEMENT, event)
-            yield Notification("outside", *reported)
+            details = (state.key, id, subscriber, time, since, time, MOVEMENT, event)
+            yield Notification("outside", *details)
 
 
 def _report_change(
@@ -262,29 +261,29 @@ def _report_change(
     cause: str,
     event: Mapping[str, object] | None,
 ) -> Iterator[Notification]:
-    """Tell a change if it has held for long enough."""
+    """Apply a pending change of a stay if it has held for long enough, and report it."""
     began = stay.changed
-    if began is None or (cause == MOVEMENT and time - began < rules.debounce):
+    if began is None or (cause == MOVEMENT and time - began < rules.debounce_ns):
         return
     stay.changed = None
-    if stay.reported:
+    if stay.is_reported:
         kind, since = "exit", stay.since
-        stay.reported = False
+        stay.is_reported = False
         del state.stays[id]
         _remember_left(state, id, stay.subscriber, began, rules)
     else:
         kind, since = "enter", began
-        stay.reported, stay.since, stay.dwelt = True, began, False
+        stay.is_reported, stay.since, stay.has_dwelt = True, began, False
         state.left.pop(id, None)
     if kind in rules.on:
         yield Notification(kind, state.key, id, stay.subscriber, began, since, time, cause, event)
 
 
 def _remember_left(
-    state: ObjectState, id: str, subscriber: str, when: int, rules: ReportRules
+    state: ObjectState, id: str, subscriber: str, time: int, rules: ReportRules
 ) -> None:
     if "outside" not in rules.on:
         return
-    state.left[id] = (subscriber, when)
+    state.left[id] = (subscriber, time)
     if len(state.left) > MAX_LEFT_FENCES:
         del state.left[next(iter(state.left))]

@@ -1,4 +1,4 @@
-"""`Notification`: what is told of a moving thing, and in which order."""
+"""`Notification`: what a moving object did to a subscription; kinds and order of notifications."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ class Notification:
     kind : str
         "enter", "exit", "cross", "dwell", "inside" or "outside".
     key : str or int
-        Which object.
+        Key of the object.
     subscription, subscriber : str
     time : int
-        When it happened, in nanoseconds since 1970: of an enter or exit, the first position that
-        was in or out.
+        When it happened, in nanoseconds since 1970. For "enter" and "exit", the time of the first
+        position inside or outside.
     since : int
-        When the stay began; of "outside" when it ended, of "cross" the time of the position before.
-    told : int
-        The time of the position or the tick by which it became known; later than `time` where a
-        change must hold for a while.
+        When the stay began; for "outside", when the stay ended; for "cross", the time of the
+        previous position.
+    reported : int
+        Time of the position or tick that caused the notification. It is later than `time` if the
+        change had to hold for a while.
     cause : str
-        "movement", or "rule" where a subscription came, went or changed under the object.
+        "movement", or "rule" if a subscription was added, removed or changed under the object.
     event : mapping, optional
-        The attributes of the position by which it became known; None where it was no position.
+        Attributes of the position that caused the notification; None if no position did.
     """
 
     kind: str
@@ -52,33 +53,33 @@ class Notification:
 
     @property
     def duration_s(self) -> float:
-        """Seconds from `since` to `time`: of "exit" and "dwell", how long the object was there."""
+        """Seconds from `since` to `time`; for "exit" and "dwell", the length of the stay."""
         return (self.time - self.since) / SECOND
 
 
-def sort_notifications(found: Iterable[Notification]) -> list[Notification]:
-    """Notifications by when they became known, then by object, subscription and kind."""
+def sort_notifications(notifications: Iterable[Notification]) -> list[Notification]:
+    """Sort notifications by the time of their report, then by object, subscription and kind."""
     return sorted(
-        found,
-        key=lambda one: (
-            one.reported,
-            str(one.key),
-            isinstance(one.key, str),
-            one.subscription,
-            KINDS.index(one.kind),
-            one.time,
+        notifications,
+        key=lambda notification: (
+            notification.reported,
+            str(notification.key),
+            isinstance(notification.key, str),
+            notification.subscription,
+            KINDS.index(notification.kind),
+            notification.time,
         ),
     )
 
 
 def parse_kinds(on: object) -> frozenset[str]:
-    """The kinds of notification that are wanted."""
+    """Return the requested kinds of notification; raise ModelError unless all are known."""
     kinds = (on,) if isinstance(on, str) else on
     if not isinstance(kinds, Iterable):
         raise ModelError(f"on must be a list of kinds; saw {short_repr(on)}")
-    wanted = list(kinds)
-    unknown = [kind for kind in wanted if kind not in KINDS]
-    if unknown or not wanted:
+    requested = list(kinds)
+    unknown = [kind for kind in requested if kind not in KINDS]
+    if unknown or not requested:
         seen = short_repr(unknown[0]) if unknown else "none"
         raise ModelError(f"on must name some of {', '.join(KINDS)}; saw {seen}")
-    return frozenset(wanted)
+    return frozenset(requested)

@@ -1,10 +1,10 @@
-"""What a condition on a point asks of the way to it, and of its surroundings.
+"""Conditions that follow from a condition on a point: on the path to it, and on points near it.
 
-Both are conditions of the language again, made from the one that was given. A point lies in the
-interior of a geometry, on its boundary or outside it, and a spatial function is a set of these
-three; so negation is the other set, and every case is one line of a table.
+Both are CQL2 conditions again, derived from the given one. A point lies in the interior of a
+geometry, on its boundary or in its exterior (in, on or out). A spatial function accepts some of
+these three, and its negation accepts the others; so every case is one line of a table.
 
-`passing` asks of a line whether some point of it, its ends left out, satisfies the condition:
+`path_condition` holds for a line if some point of it, other than its ends, satisfies the condition:
 
     in           the line meets the interior: it intersects and does not merely touch
     in, on       it intersects
@@ -13,12 +13,12 @@ three; so negation is the other set, and every case is one line of a table.
     out, on      it is not inside
     out, in      it does not lie in the boundary
 
-A line that comes closer than d does so somewhere. Whether it goes farther than d is asked of its
-ends only, which is right where the geometry is convex. So is whether it comes near enough to all
-of a geometry that is no point. Where several conditions on the place must hold, the line is asked
-for each of them by itself.
+A line is closer than d to a geometry if one of its points is. Whether a point of the line is
+farther than d is decided by its ends only, which is exact if the geometry is convex. The same goes
+for being near to all of a geometry other than a point. If several conditions on the location must
+hold, the line must satisfy each of them, though perhaps at different points.
 
-`relaxed` asks whether a point is at most a distance away from one that satisfies the condition.
+`relaxed_condition` holds for a point at most a distance away from one that satisfies the condition.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ from fencepost.filters.spatial_relations import CONVERSES, relation_mask
 from fencepost.geometry.relation import Relation
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
-PATH_START, PATH_END = "\0from", "\0to"  # attributes of a line: its ends
-_IN, _ON, _OUT = 1, 2, 4
+PATH_START, PATH_END = "\0from", "\0to"  # attributes that hold the ends of a path
+_IN, _ON, _OUT = 1, 2, 4  # interior, boundary, exterior
 Point: TypeAlias = tuple[float, float]
 _Atom: TypeAlias = ast.SpatialCondition | ast.NearCondition
 _Rule: TypeAlias = Callable[[_Atom, bool], ast.Condition]
 
 
 def path_condition(condition: ast.Condition, position: str) -> ast.Condition:
-    """What to ask of a line, which has its ends as the attributes FROM and TO."""
-    return _rewritten(condition, position, _passing)
+    """Return the condition on a path, whose ends are the attributes PATH_START and PATH_END."""
+    return _rewrite(condition, position, _path_atom)
 
 
 def relaxed_condition(condition: ast.Condition, position: str, distance: float) -> ast.Condition:
-    """What to ask of a point that may be so far off."""
+    """Return the condition on a point that may be at most `distance` away."""
 
     def rule(atom: _Atom, negated: bool) -> ast.Condition:
-        return _relaxed(atom, negated, distance)
+        return _relaxed_atom(atom, negated, distance)
 
-    return _rewritten(condition, position, rule)
+    return _rewrite(condition, position, rule)
 
 
-def _rewritten(condition: ast.Condition, position: str, rule: _Rule) -> ast.Condition:
-    """The condition with a rule applied to what it asks of the position."""
-    own = ast.Property(position)
+def _rewrite(condition: ast.Condition, position: str, rule: _Rule) -> ast.Condition:
+    """Apply a rule to each atom of a condition that is about the position."""
+    location = ast.Property(position)
 
     def atom(part: ast.Condition, negated: bool) -> ast.Condition:
         if isinstance(part, ast.SpatialCondition | ast.NearCondition):
-            if part.right == own and part.left != own:
-                part = _turned(part)
-            if part.left == own:
+            if part.right == location and part.left != location:
+                part = _swap_sides(part)
+            if part.left == location:
                 return rule(part, negated)
         return ast.Not(part) if negated else part
 
@@ -75,78 +75,79 @@ def _rewritten(condition: ast.Condition, position: str, rule: _Rule) -> ast.Cond
     )
 
 
-def _turned(atom: _Atom) -> _Atom:
-    """The same condition with its sides exchanged."""
+def _swap_sides(atom: _Atom) -> _Atom:
+    """Return an equivalent atom with its sides exchanged."""
     if isinstance(atom, ast.NearCondition):
         return replace(atom, left=atom.right, right=atom.left)
     function = CONVERSES.get(atom.function, atom.function)
     return ast.SpatialCondition(function, atom.right, atom.left)
 
 
-def _passing(atom: _Atom, negated: bool) -> ast.Condition:
+def _path_atom(atom: _Atom, negated: bool) -> ast.Condition:
     if not isinstance(atom.right, ast.Geometry):
-        return _at_the_ends(atom, negated)
+        return _at_an_end(atom, negated)
     if isinstance(atom, ast.NearCondition):
-        return _passing_near(atom, atom.right.value, negated)
-    own, geometry = atom.left, atom.right.value
-    where = _where(atom.function, geometry, negated)
-    intersects = ast.SpatialCondition(SpatialFunction.S_INTERSECTS, own, atom.right)
-    touches = ast.SpatialCondition(SpatialFunction.S_TOUCHES, own, atom.right)
+        return _path_near(atom, atom.right.value, negated)
+    location, geometry = atom.left, atom.right.value
+    where = _accepted_locations(atom.function, geometry, negated)
+    intersects = ast.SpatialCondition(SpatialFunction.S_INTERSECTS, location, atom.right)
+    touches = ast.SpatialCondition(SpatialFunction.S_TOUCHES, location, atom.right)
     if where == _IN:
         return ast.And((intersects, ast.Not(touches)))
     if where == _IN | _ON:
         return intersects
     if where == _ON:
-        return _related(SpatialFunction.S_INTERSECTS, own, geometry.boundary)
+        return _related(SpatialFunction.S_INTERSECTS, location, geometry.boundary)
     if where == 0:
         return ast.Boolean(False)
     dimension = shapely.get_dimensions(geometry)
     if dimension == POINTS or (dimension == LINES and where == _OUT | _IN):
-        return _known(intersects)  # no line lies in points alone
-    within = ast.SpatialCondition(SpatialFunction.S_WITHIN, own, atom.right)
-    along = _related(SpatialFunction.S_WITHIN, own, geometry.boundary)
+        return _is_known(intersects)  # no line lies in points alone
+    within = ast.SpatialCondition(SpatialFunction.S_WITHIN, location, atom.right)
+    along = _related(SpatialFunction.S_WITHIN, location, geometry.boundary)
     if where == _OUT:
         return ast.Not(ast.Or((within, along)))
     if where == _OUT | _ON:
-        return ast.Not(ast.SpatialCondition(SpatialFunction.EH_INSIDE, own, atom.right))
-    return _known(intersects) if where == _OUT | _ON | _IN else ast.Not(along)
+        return ast.Not(ast.SpatialCondition(SpatialFunction.EH_INSIDE, location, atom.right))
+    return _is_known(intersects) if where == _OUT | _ON | _IN else ast.Not(along)
 
 
-def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool) -> ast.Condition:
+def _path_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool) -> ast.Condition:
     measure, _, is_beyond = DISTANCE_BOUNDS[atom.function]
     if measure is Measure.FARTHEST:
         if negated:
             return ast.Not(atom)
         if geometry.geom_type != "Point":
-            return _at_the_ends(atom, negated)
+            return _at_an_end(atom, negated)
         return replace(atom, function=NearFunction.S_DWITHIN)
     if negated != is_beyond:
-        return _at_the_ends(atom, negated)
+        return _at_an_end(atom, negated)
     if measure is Measure.CENTROIDS:
         centre = ast.Geometry(geometry.centroid)
         return replace(atom, function=NearFunction.S_CLOSER, right=centre)
     return ast.Not(atom) if negated else atom
 
 
-def _at_the_ends(atom: _Atom, negated: bool) -> ast.Condition:
+def _at_an_end(atom: _Atom, negated: bool) -> ast.Condition:
+    """Return the condition that an atom holds at one of the ends of the path."""
     ends = tuple(replace(atom, left=ast.Property(end)) for end in (PATH_START, PATH_END))
     return ast.Or(tuple(ast.Not(end) if negated else end for end in ends))
 
 
-def _relaxed(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
+def _relaxed_atom(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
     plain = ast.Not(atom) if negated else atom
     if not isinstance(atom.right, ast.Geometry):
         return plain
     if isinstance(atom, ast.NearCondition):
         return _relaxed_near(atom, negated, distance)
     geometry = atom.right.value
-    where = _where(atom.function, geometry, negated)
+    where = _accepted_locations(atom.function, geometry, negated)
     if where == 0:
         return ast.Boolean(False)
     if shapely.get_dimensions(geometry) == AREAS:
-        near = geometry.boundary  # in, on or out: it is there that one becomes the other
+        near = geometry.boundary  # interior and exterior meet there
     elif where & _OUT:
-        return _known(atom)  # what is thin has points outside it as near as you like
+        return _is_known(atom)  # every point of a line or point is arbitrarily near its exterior
     else:
         near = geometry if where & _IN else geometry.boundary
     return ast.Or((plain, _near(NearFunction.S_DWITHIN, atom.left, near, distance)))
@@ -162,56 +163,60 @@ def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> as
             function = NearFunction.S_DWITHIN
         return replace(atom, function=function, distance=bound + distance)
     if bound <= distance:
-        return _known(atom)
+        return _is_known(atom)
     if measure is Measure.NEAREST:
         function = NearFunction.S_CLOSER
     return ast.Not(replace(atom, function=function, distance=bound - distance))
 
 
-def _where(function: SpatialFunction, geometry: BaseGeometry, negated: bool) -> int:
-    """Where a point may be for a function to hold, or not to: in, on, out."""
+def _accepted_locations(function: SpatialFunction, geometry: BaseGeometry, negated: bool) -> int:
+    """Return where a point may lie for a function, or its negation, to hold: _IN, _ON, _OUT."""
     relations = relation_mask(function, POINTS)
-    # A point in a point equals it; in anything else it is inside.
+    # A point in the interior of a point equals it; in any other interior it is inside.
     within = Relation.EQUALS if geometry.geom_type == "Point" else Relation.INSIDE
-    found = 0
-    for where, relation in ((_IN, within), (_ON, Relation.MEETS), (_OUT, Relation.DISJOINT)):
+    locations = 0
+    for location, relation in ((_IN, within), (_ON, Relation.MEETS), (_OUT, Relation.DISJOINT)):
         if bool(relations & relation.bit) != negated:
-            found |= where
+            locations |= location
     if geometry.boundary is None or geometry.boundary.is_empty:
-        found &= ~_ON
-    return found
+        locations &= ~_ON
+    return locations
 
 
 def _related(
-    function: SpatialFunction, own: ast.Property | ast.Geometry, place: BaseGeometry
+    function: SpatialFunction, location: ast.Property | ast.Geometry, geometry: BaseGeometry
 ) -> ast.Condition:
-    if place is None or place.is_empty:
+    if geometry is None or geometry.is_empty:
         return ast.Boolean(False)
-    return ast.SpatialCondition(function, own, ast.Geometry(place))
+    return ast.SpatialCondition(function, location, ast.Geometry(geometry))
 
 
 def _near(
-    function: NearFunction, own: ast.Property | ast.Geometry, place: BaseGeometry, distance: float
+    function: NearFunction,
+    location: ast.Property | ast.Geometry,
+    geometry: BaseGeometry,
+    distance: float,
 ) -> ast.Condition:
-    if place is None or place.is_empty:
+    if geometry is None or geometry.is_empty:
         return ast.Boolean(False)
-    return ast.NearCondition(function, own, ast.Geometry(place), distance)
+    return ast.NearCondition(function, location, ast.Geometry(geometry), distance)
 
 
-def _known(atom: ast.Condition) -> ast.Condition:
-    """True wherever the condition is not unknown."""
+def _is_known(atom: ast.Condition) -> ast.Condition:
+    """Return a condition that is true unless the given one is unknown."""
     return ast.Or((atom, ast.Not(atom)))
 
 
-def path_between(start: Point, end: Point, round_the_earth: bool) -> BaseGeometry | None:
-    """The straight way between two points, or None where they are one.
+def path_between(start: Point, end: Point, is_geographic: bool) -> BaseGeometry | None:
+    """Return the straight path between two points, or None if they are the same.
 
-    Round the Earth it is the shorter one: in two pieces across the antimeridian.
+    is_geographic : whether x is a longitude. The path is then the shorter way round the Earth, in
+    two pieces if it crosses the antimeridian.
     """
     if start == end:
         return None
     (x, y), (u, v) = start, end
-    if not round_the_earth or abs(u - x) <= 180.0:
+    if not is_geographic or abs(u - x) <= 180.0:
         return shapely.LineString((start, end))
     edge = 180.0 if x > 0.0 else -180.0
     ahead, behind = abs(edge - x), abs(u + edge)

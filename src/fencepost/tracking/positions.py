@@ -1,4 +1,4 @@
-"""Positions of moving objects, read from events and from rows of tables."""
+"""`Position`, `Positions`: positions of moving objects, read from events and from tables."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from fencepost.tracking.notification import Key
 from fencepost.tracking.point_conditions import Point
 
 Floats: TypeAlias = NDArray[np.float64]
-BadRows: TypeAlias = list[tuple[int, object, str]]
+BadRows: TypeAlias = list[tuple[int, object, str]]  # row number, event, reason
 
 
 @dataclass(frozen=True, slots=True)
 class PositionAttributes:
-    """Which attributes say which object it is, when and where."""
+    """Names of the attributes that hold the key of the object, the time and the location."""
 
     key: str
     time: str
@@ -37,14 +37,18 @@ class PositionAttributes:
 
 
 class Position(NamedTuple):
-    """Where an object was at a time, in nanoseconds.
+    """Where an object was at a time.
 
     Attributes
     ----------
+    key : str or int
+        Key of the object.
+    time : int
+        Nanoseconds since 1970.
     point : tuple of float, optional
-        None where the position is no single point.
+        None if the location is not a single point.
     event : Row
-        Its attributes.
+        All attributes.
     """
 
     key: Key
@@ -61,11 +65,11 @@ class Positions:
     ----------
     keys, times : list
     x, y : float64 arrays
-        The points; NaN where a position is no single point.
+        The points; NaN where a location is not a single point.
     events : sequence of Row
-        Their attributes.
+        All attributes of each position.
     table : EventTable
-        The same events, to be matched.
+        The same events as a table, for the matcher.
     """
 
     keys: list[Key]
@@ -76,12 +80,13 @@ class Positions:
     table: EventTable
 
     @classmethod
-    def of(cls, given: Sequence[Position], space: Space) -> Positions:
-        """Positions that were read one by one."""
-        points = [one.point or (np.nan, np.nan) for one in given]
+    def from_positions(cls, positions: Sequence[Position], space: Space) -> Positions:
+        """Return the columns of positions that were read one by one."""
+        points = [position.point or (np.nan, np.nan) for position in positions]
         x, y = np.array(points, np.float64).reshape(-1, 2).T
-        events = [one.event for one in given]
-        keys, times = [one.key for one in given], [one.time for one in given]
+        events = [position.event for position in positions]
+        keys = [position.key for position in positions]
+        times = [position.time for position in positions]
         return cls(keys, times, x, y, events, EventTable(events, space=space))
 
     def __len__(self) -> int:
@@ -94,34 +99,36 @@ class Positions:
         return (self[row] for row in range(len(self)))
 
     def point(self, row: int) -> Point | None:
-        """Where a position is, if at a single point."""
+        """Return the point of a position, or None if its location is not a single point."""
         x, y = float(self.x[row]), float(self.y[row])
         return None if isnan(x) else (x, y)
 
     def take(self, rows: Sequence[int]) -> Positions:
-        """Some of them, by ascending rows."""
+        """Return some of the positions, by ascending rows."""
         if len(rows) == len(self):
             return self
-        kept = np.array(rows, np.int64)
+        indices = np.array(rows, np.int64)
         keys, times = [self.keys[row] for row in rows], [self.times[row] for row in rows]
         events = [self.events[row] for row in rows]
-        return Positions(keys, times, self.x[kept], self.y[kept], events, self.table.take(kept))
+        return Positions(
+            keys, times, self.x[indices], self.y[indices], events, self.table.take(indices)
+        )
 
 
 def read_event(event: object, names: PositionAttributes, space: Space) -> Position:
-    """The position that an event is; raises ModelError where it is none."""
+    """Read the position from an event; raise ModelError if it holds none."""
     values = Row(attributes(event))
     key, time = read_key(values.get(names.key), names), read_time(values.get(names.time), names)
-    place = values.get(names.position)
-    point = parse_point(place)
-    far, high = space.limits
-    if point is not None and abs(point[0]) <= far and abs(point[1]) <= high:
-        # Adding 0.0 makes a 0.0 of -0.0, as readers do.
+    location = values.get(names.position)
+    point = parse_point(location)
+    max_x, max_y = space.limits
+    if point is not None and abs(point[0]) <= max_x and abs(point[1]) <= max_y:
+        # Adding 0.0 turns -0.0 into 0.0, as the readers of geometries do.
         return Position(key, time, (point[0] + 0.0, point[1] + 0.0), values)
-    if is_missing(place):
-        raise ModelError(f"the event has no {names.position!r}; a position must say where it is")
+    if is_missing(location):
+        raise ModelError(_missing_location(names))
     try:
-        shapes = Shapes.read_one(place)
+        shapes = Shapes.read_one(location)
     except GeometryError as error:
         raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
     if len(shapes.rows_outside(space)):
@@ -131,21 +138,24 @@ def read_event(event: object, names: PositionAttributes, space: Space) -> Positi
 
 
 def read_table(table: EventTable, names: PositionAttributes) -> tuple[Positions, BadRows]:
-    """The positions in a table, in order; the other events, and why they are none."""
-    have = table.column_names
+    """Return the positions in a table, in order, and the other rows with the reasons."""
+    column_names = table.column_names
     for name in (names.key, names.time, names.position):
-        if have is not None and name not in have:
-            raise ModelError(f"the table needs one column {name!r}; it has: {', '.join(have)}")
-    unreadable = dict(table.without_invalid_text({*(have or ())} - {names.position}).bad)
+        if column_names is not None and name not in column_names:
+            raise ModelError(
+                f"the table needs one column {name!r}; it has: {', '.join(column_names)}"
+            )
+    checked = table.without_invalid_text({*(column_names or ())} - {names.position})
+    unreadable = dict(checked.bad)
     events = [Row(row) for row in table.rows(geometric=(names.position,))]
     shapes, rows, problems = table.geometries(names.position)
-    x, y = (one[rows] for one in _single_points(shapes.arrays))
-    given, instants = table.values(names.key), table.instants(names.time)
-    plain = {*map(type, given)} <= {str, int} and None not in instants
-    if plain and not unreadable and (rows >= 0).all():
-        keys, times = cast(list[Key], [*given]), cast(list[int], [*instants])
+    x, y = (coordinates[rows] for coordinates in _single_points(shapes.arrays))
+    raw_keys, instants = table.values(names.key), table.instants(names.time)
+    are_plain = {*map(type, raw_keys)} <= {str, int} and None not in instants
+    if are_plain and not unreadable and (rows >= 0).all():
+        keys, times = cast(list[Key], [*raw_keys]), cast(list[int], [*instants])
         return Positions(keys, times, x, y, events, table), []
-    places, texts = table.values(names.position, geometric=True), table.values(names.time)
+    locations, raw_times = table.values(names.position, geometric=True), table.values(names.time)
     keys, times = [], []
     good: list[int] = []
     bad: BadRows = []
@@ -153,31 +163,37 @@ def read_table(table: EventTable, names: PositionAttributes) -> tuple[Positions,
         try:
             if row in unreadable:
                 raise ModelError(unreadable[row])
-            key, time = read_key(given[number], names), instants[number]
+            key, time = read_key(raw_keys[number], names), instants[number]
             if time is None:
-                time = read_time(texts[number], names)
+                time = read_time(raw_times[number], names)
             if rows[number] < 0:
-                raise ModelError(_unusable(names, places[number], problems.get(number)))
+                raise ModelError(_unusable(names, locations[number], problems.get(number)))
         except ModelError as error:
             bad.append((row, events[number], str(error)))
         else:
             keys.append(key)
             times.append(time)
             good.append(number)
-    kept = np.array(good, np.int64)
-    rest = table.take(kept) if bad else table
-    return Positions(keys, times, x[kept], y[kept], [events[k] for k in good], rest), bad
+    indices = np.array(good, np.int64)
+    good_table = table.take(indices) if bad else table
+    good_events = [events[number] for number in good]
+    return Positions(keys, times, x[indices], y[indices], good_events, good_table), bad
 
 
-def _unusable(names: PositionAttributes, place: object, problem: GeometryProblem | None) -> str:
-    if is_missing(place):
-        return f"the event has no {names.position!r}; a position must say where it is"
-    why = "it is no geometry" if problem is None else problem.reason
-    return f"the {names.position!r} of the event cannot be used: {why}"
+def _missing_location(names: PositionAttributes) -> str:
+    return f"the event has no {names.position!r}; a position must say where it is"
+
+
+def _unusable(names: PositionAttributes, location: object, problem: GeometryProblem | None) -> str:
+    """Return the reason why a location cannot be used."""
+    if is_missing(location):
+        return _missing_location(names)
+    reason = "it is not a geometry" if problem is None else problem.reason
+    return f"the {names.position!r} of the event cannot be used: {reason}"
 
 
 def read_key(value: object, names: PositionAttributes) -> Key:
-    """The key of an object; raises ModelError where a value is none."""
+    """Return a value as the key of an object; raise ModelError if it cannot be one."""
     if isinstance(value, str):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
@@ -189,61 +205,61 @@ def read_key(value: object, names: PositionAttributes) -> Key:
 
 
 def read_time(value: object, names: PositionAttributes) -> int:
-    """The time of a position; raises ModelError where a value is none."""
-    parse_time_ns = nanoseconds_of(value)
-    if parse_time_ns is None:
+    """Return a value as the time of a position, in nanoseconds; raise ModelError if it is none."""
+    time = nanoseconds_of(value)
+    if time is None:
         raise ModelError(
             f"the {names.time!r} of the event must be a time, as a datetime or in ISO 8601; saw "
             f"{short_repr(value)}"
         )
-    return parse_time_ns
+    return time
 
 
 def parse_duration_ns(name: str, seconds: object) -> int:
-    """Seconds as nanoseconds; raises ModelError where a value is none."""
-    rule = f"{name} must be a number of seconds from 0 on"
-    found = _amount(seconds, rule) * SECOND
-    if not isfinite(found):
+    """Return an option in seconds as nanoseconds; raise ModelError if it is no duration."""
+    rule = f"{name} must be a number of seconds, 0 or more"
+    duration_ns = _non_negative(seconds, rule) * SECOND
+    if not isfinite(duration_ns):
         raise ModelError(f"{rule}, and less than 1e299; saw {short_repr(seconds)}")
-    return round(found)
+    return round(duration_ns)
 
 
-def distance(name: str, value: object) -> float:
-    """A distance; raises ModelError where a value is none."""
-    return _amount(value, f"{name} must be a number from 0 on")
+def parse_distance(name: str, value: object) -> float:
+    """Return an option as a distance; raise ModelError if it is none."""
+    return _non_negative(value, f"{name} must be a number, 0 or more")
 
 
-def _amount(value: object, rule: str) -> float:
+def _non_negative(value: object, rule: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ModelError(f"{rule}; saw {short_repr(value)}")
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
-        found = -1.0
-    if not isfinite(found) or found < 0:
+        number = -1.0
+    if not isfinite(number) or number < 0:
         raise ModelError(f"{rule}; saw {short_repr(value)}")
-    return found
+    return number
 
 
 def parse_time_ns(value: object) -> int:
-    """A time that a caller gives: nanoseconds since 1970, a datetime or ISO 8601."""
+    """Return a time as nanoseconds since 1970; accept a datetime, ISO 8601 or nanoseconds."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)
-    found = nanoseconds_of(value)
-    if found is None:
+    time = nanoseconds_of(value)
+    if time is None:
         raise ModelError(
             "give a time as a datetime, in ISO 8601 or in nanoseconds since 1970; saw "
             f"{short_repr(value)}"
         )
-    return found
+    return time
 
 
 def _single_points(g: ShapeArrays) -> tuple[Floats, Floats]:
-    """Each shape as a point, or NaN where it is no single one; one NaN more."""
+    """Return x and y of each shape, NaN unless it is a single point; then one NaN for row -1."""
     chain = g.shapes["chain"].astype(np.int64)
     start = g.chains["start"].astype(np.int64)[chain]
     is_single = (g.shapes["dimension"][:-1] == POINTS) & (np.diff(start) == 1)
-    found = np.full((2, len(is_single) + 1), np.nan)
-    at = start[:-1][is_single]
-    found[:, :-1][:, is_single] = g.x[at], g.y[at]
-    return found[0], found[1]
+    points = np.full((2, len(is_single) + 1), np.nan)
+    vertex = start[:-1][is_single]
+    points[:, :-1][:, is_single] = g.x[vertex], g.y[vertex]
+    return points[0], points[1]

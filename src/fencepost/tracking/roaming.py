@@ -1,8 +1,8 @@
-"""`Roaming`: which moving things come near each other, and part again.
+"""`Roaming`: which moving objects come near each other, and part again.
 
-Every object is a subscription of a matcher, "within the distance of me", that moves with it
-(`Matcher.move`). A position is matched to find who is near, through the index, in either space;
-then its own subscription moves there.
+Every object is a subscription of a matcher, "within the distance of this object", that moves with
+the object (`Matcher.move`). Matching a position finds the objects near it through the index, in
+either space; then the object's own subscription moves there.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from fencepost.filters.distances import evaluate_near
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import parse_space
 from fencepost.tracking.notification import Key
-from fencepost.tracking.positions import Position, PositionAttributes, parse_duration_ns, read_event
-from fencepost.tracking.positions import distance as checked_distance
+from fencepost.tracking.positions import (
+    Position,
+    PositionAttributes,
+    parse_distance,
+    parse_duration_ns,
+    read_event,
+)
 from fencepost.tracking.reorder_buffer import ReorderBuffer
 
-_PLACE = "place"
+_LOCATION = "location"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,13 @@ class Encounter:
     kind : str
         "near" or "apart".
     key, other : str or int
-        The one that moved, and the other.
+        The object that moved, and the other object.
     time : int
-        Of the position that made it so, in nanoseconds since 1970.
+        Time of the position that caused the encounter, in nanoseconds since 1970.
     since : int
-        When they came near.
+        When the two came near each other.
     event : mapping, optional
-        The attributes of that position.
+        Attributes of that position.
     """
 
     kind: str
@@ -53,28 +58,29 @@ class Encounter:
 
 
 class Roaming:
-    """Which objects are within a distance of each other, as they move.
+    """Finds the objects that are within a distance of each other, as they move.
 
     Parameters
     ----------
     key : str
         The attribute that says which object it is.
     distance : float
-        How near is near, at most: in the unit of the coordinates or, with "wgs84", in metres.
+        Greatest distance that counts as near: in the unit of the coordinates or, with "wgs84", in
+        metres.
     hysteresis : float
-        By how much more they must be apart to part.
+        Distance beyond `distance` that two objects must exceed to part.
     space : {"planar", "wgs84"}
     lateness_s, forget_after_s : float
-        As of a `Tracker`. An object that is forgotten is near nobody, without a word.
+        As of a `Tracker`. A forgotten object is near no other; this is not reported.
     time, position : str
-        The attributes that say when and where.
+        The attributes that hold the time and the location.
     dead_letters : list, optional
         Collects (event, reason), as of a `Tracker`.
 
     Notes
     -----
-    An object is taken to be where it was last heard of. Who is near is found through an index: the
-    cost of a position does not grow with the number of objects far away.
+    An object is taken to be at its last position. Near objects are found through an index: the cost
+    of a position does not grow with the number of objects far away.
 
     Examples
     --------
@@ -82,7 +88,7 @@ class Roaming:
     >>> r.push({"boat": "a", "time": "2024-05-01T08:00:00Z", "geometry": "POINT (0 0)"})
     []
     >>> found = r.push({"boat": "b", "time": "2024-05-01T08:00:01Z", "geometry": "POINT (3 4)"})
-    >>> [(one.kind, one.key, one.other) for one in found]
+    >>> [(encounter.kind, encounter.key, encounter.other) for encounter in found]
     [('near', 'b', 'a')]
     """
 
@@ -100,132 +106,136 @@ class Roaming:
         dead_letters: list[tuple[object, str]] | None = None,
     ) -> None:
         self._names = PositionAttributes(key, time, position)
-        self._near = Matcher(space)
+        self._matcher = Matcher(space)
         self._space = parse_space(space)
-        self._distance = checked_distance("distance", distance)
-        self._reach = self._distance + checked_distance("hysteresis", hysteresis)
-        self._order: ReorderBuffer[Position] = ReorderBuffer(
+        self._distance = parse_distance("distance", distance)
+        self._parting_distance = self._distance + parse_distance("hysteresis", hysteresis)
+        self._buffer: ReorderBuffer[Position] = ReorderBuffer(
             parse_duration_ns("lateness_s", lateness_s)
         )
-        self._forget_after = (
+        self._forget_after_ns = (
             None if forget_after_s is None else parse_duration_ns("forget_after_s", forget_after_s)
         )
-        self._known: dict[Key, Position] = {}
-        self._near_of: dict[Key, dict[Key, int]] = {}  # with whom, since when; both ways round
-        self._dead = dead_letters
+        self._last_positions: dict[Key, Position] = {}  # the least recently updated object first
+        self._near_since: dict[Key, dict[Key, int]] = {}  # symmetric
+        self._dead_letters = dead_letters
         self._counts = {"positions": 0, "late": 0, "refused": 0, "forgotten": 0}
 
     def push(self, event: object) -> list[Encounter]:
-        """Who comes near whom, and who parts, after a position."""
+        """Process a position. Return the objects that come near each other, or part."""
         try:
             position = read_event(event, self._names, self._space)
             if position.point is None:
                 raise ModelError(f"the {self._names.position!r} of the event must be one point")
         except FencepostError as error:
-            if self._dead is None:
+            if self._dead_letters is None:
                 raise
             self._counts["refused"] += 1
-            self._dead.append((event, str(error)))
+            self._dead_letters.append((event, str(error)))
             return []
-        last = self._known.get(position.key)
-        reason = self._order.add(
+        last = self._last_positions.get(position.key)
+        reason = self._buffer.add(
             position.key, position.time, position, None if last is None else last.time
         )
         self._counts["positions"] += 1
         if reason is not None:
             self._counts["late"] += 1
-            if self._dead is not None:
-                self._dead.append((position.event, reason))
+            if self._dead_letters is not None:
+                self._dead_letters.append((position.event, reason))
             return []
-        return [one for due in self._order.due() for one in self._moved(due)]
+        released = self._buffer.release_due()
+        return [encounter for position in released for encounter in self._process(position)]
 
     def near(self, key: Key) -> list[Key]:
-        """Who is near an object."""
-        return sorted(self._near_of.get(key, ()), key=_order)
+        """Return the objects near an object, sorted."""
+        return sorted(self._near_since.get(key, ()), key=_sort_key)
 
     def forget(self, key: Key) -> bool:
-        """Forget an object, without a word; whether there was one."""
-        held = self._order.drop(key)
-        there = self._known.pop(key, None) is not None
-        for other in self._near_of.pop(key, {}):
-            del self._near_of[other][key]
-        self._near.unsubscribe(_name(key))
-        self._counts["forgotten"] += there
-        return there or held > 0
+        """Forget an object without reporting it. Return whether it was known."""
+        dropped = self._buffer.drop(key)
+        existed = self._last_positions.pop(key, None) is not None
+        for other in self._near_since.pop(key, {}):
+            del self._near_since[other][key]
+        self._matcher.unsubscribe(_subscription_of(key))
+        self._counts["forgotten"] += existed
+        return existed or dropped > 0
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._last_positions)
 
     def stats(self) -> dict[str, int]:
-        """How many objects and pairs there are, and what became of the positions."""
+        """Return the numbers of objects, of near pairs, and of positions by outcome."""
         return {
-            "objects": len(self._known),
-            "pairs": sum(len(others) for others in self._near_of.values()) // 2,
-            "held_back": len(self._order),
+            "objects": len(self._last_positions),
+            "pairs": sum(len(others) for others in self._near_since.values()) // 2,
+            "held_back": len(self._buffer),
             **self._counts,
         }
 
-    def _moved(self, position: Position) -> list[Encounter]:
+    def _process(self, position: Position) -> list[Encounter]:
         key, time, point = position.key, position.time, position.point
         assert point is not None
         self._forget_silent()
-        place = f"POINT ({point[0]!r} {point[1]!r})"
-        reached = {_key(id) for id in self._near.match({_PLACE: place})} - {key}
-        before = self._near_of.setdefault(key, {})
-        kept = {other for other in before if other in reached}
-        close = reached - kept
-        if self._reach > self._distance:
-            close = self._within(place, close)
-        found = []
-        for other in sorted(before.keys() - reached, key=_order):
-            found.append(self._met("apart", position, other, before.pop(other)))
-            del self._near_of[other][key]
-        for other in sorted(close, key=_order):
-            before[other] = self._near_of[other][key] = time
-            found.append(self._met("near", position, other, time))
-        self._place(key, place)
-        self._known.pop(key, None)  # so that they stay in the order in which they were heard of
-        self._known[key] = position
-        return found
+        location = f"POINT ({point[0]!r} {point[1]!r})"
+        matches = self._matcher.match({_LOCATION: location})
+        in_reach = {_key_of(id) for id in matches} - {key}
+        near_before = self._near_since.setdefault(key, {})
+        arrivals = in_reach - near_before.keys()
+        if self._parting_distance > self._distance:
+            arrivals = self._within_distance(location, arrivals)
+        encounters = []
+        for other in sorted(near_before.keys() - in_reach, key=_sort_key):
+            since = near_before.pop(other)
+            encounters.append(self._encounter("apart", position, other, since))
+            del self._near_since[other][key]
+        for other in sorted(arrivals, key=_sort_key):
+            near_before[other] = self._near_since[other][key] = time
+            encounters.append(self._encounter("near", position, other, time))
+        self._move_subscription(key, location)
+        self._last_positions.pop(key, None)  # to keep the order of the last updates
+        self._last_positions[key] = position
+        return encounters
 
-    def _within(self, place: str, others: set[Key]) -> set[Key]:
-        """Those of some others that are near, and not only not far enough to part."""
-        here = Shapes.read_one(place)
-        found = set()
+    def _within_distance(self, location: str, others: set[Key]) -> set[Key]:
+        """Return the objects within `distance`, without the margin of the hysteresis."""
+        here = Shapes.read_one(location)
+        near = set()
         for other in others:
-            there = Shapes.read_one(shapely.Point(self._known[other].point))
+            there = Shapes.read_one(shapely.Point(self._last_positions[other].point))
             if evaluate_near(self._space, NearFunction.S_DWITHIN, there, here, self._distance):
-                found.add(other)
-        return found
+                near.add(other)
+        return near
 
-    def _place(self, key: Key, place: str) -> None:
-        if key in self._known:
-            self._near.move(_name(key), _PLACE, place)
+    def _move_subscription(self, key: Key, location: str) -> None:
+        id = _subscription_of(key)
+        if key in self._last_positions:
+            self._matcher.move(id, _LOCATION, location)
         else:
-            self._near.subscribe(_name(key), f"S_DWITHIN({_PLACE}, {place}, {self._reach!r})")
+            reach = self._parting_distance
+            self._matcher.subscribe(id, f"S_DWITHIN({_LOCATION}, {location}, {reach!r})")
 
     @staticmethod
-    def _met(kind: str, position: Position, other: Key, since: int) -> Encounter:
+    def _encounter(kind: str, position: Position, other: Key, since: int) -> Encounter:
         return Encounter(kind, position.key, other, position.time, since, position.event)
 
     def _forget_silent(self) -> None:
-        """Forget the objects that were heard of longest ago, if that is too long."""
-        watermark = self._order.watermark
-        while self._forget_after is not None and watermark is not None and self._known:
-            key, last = next(iter(self._known.items()))
-            if watermark - last.time <= self._forget_after:
+        """Forget the objects whose last position is too old, the least recently updated first."""
+        watermark = self._buffer.watermark
+        while self._forget_after_ns is not None and watermark is not None and self._last_positions:
+            key, last = next(iter(self._last_positions.items()))
+            if watermark - last.time <= self._forget_after_ns:
                 return
             self.forget(key)
 
 
-def _name(key: Key) -> str:
-    """The subscription of an object; 7 and "7" are two."""
+def _subscription_of(key: Key) -> str:
+    """The subscription id of an object; the keys 7 and "7" have different ones."""
     return f"s{key}" if isinstance(key, str) else f"i{key}"
 
 
-def _key(name: str) -> Key:
-    return name[1:] if name[0] == "s" else int(name[1:])
+def _key_of(id: str) -> Key:
+    return id[1:] if id[0] == "s" else int(id[1:])
 
 
-def _order(key: Key) -> tuple[str, bool]:
+def _sort_key(key: Key) -> tuple[str, bool]:
     return str(key), isinstance(key, str)

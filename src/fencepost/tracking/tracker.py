@@ -1,4 +1,4 @@
-"""`Tracker`: positions of moving objects in, what they do to fences out."""
+"""`Tracker`: reads positions of moving objects, and reports what the objects do to fences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fencepost.tracking.positions import (
     Position,
     PositionAttributes,
     Positions,
-    distance,
+    parse_distance,
     parse_duration_ns,
     parse_time_ns,
     read_event,
@@ -38,27 +38,27 @@ RejectedEvents = list[tuple[object, str]]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a tracker knows of one object, to be kept elsewhere; see `tracking.checkpoint_json`.
+    """All that a tracker holds of one object; see `tracking.checkpoint_json`.
 
     Attributes
     ----------
-    moving : Moving, optional
-    held : list of Position
-        Those that are held back.
+    state : ObjectState, optional
+    held_back : list of Position
+        Positions that wait for earlier ones.
     clock : int, optional
         The latest time seen.
     """
 
     state: ObjectState | None
-    held: list[Position]
+    held_back: list[Position]
     clock: int | None
 
 
 class Tracker:
-    """What moving objects do to the subscriptions of a matcher: enter, leave, cross, stay.
+    """Reports what moving objects do to the subscriptions of a matcher: enter, leave, cross, stay.
 
     An object is *in* a subscription while its newest position, by its own time, matches it: the
-    whole condition, not only the place.
+    whole condition, not only the location.
 
     Parameters
     ----------
@@ -67,39 +67,41 @@ class Tracker:
     key : str
         The attribute that says which object it is: a string or a whole number.
     on : sequence of {"enter", "exit", "cross", "dwell", "inside", "outside"}
-        What to tell. "cross": the straight way between two positions passes through, though neither
-        is in. "dwell": an object has been in for `dwell_s`, once each stay. "inside": every
-        position in. "outside": every position out, of what the object has left (the last 16).
+        What to report. "cross": the straight path between two positions passes through, though
+        neither position is in. "dwell": an object has been in for `dwell_s`, once each stay.
+        "inside": every position in. "outside": every position out of a subscription that the object
+        has left (of the last 16 that it left).
     dwell_s : float
         How long a stay must be for "dwell".
     debounce_s : float
-        How long a change must hold before it is told; what is undone sooner is not.
+        How long a change must hold before it is reported; a change undone sooner is not reported.
     hysteresis : float
-        How far from a place an object must be to leave it, in the unit of the matcher's distances.
+        Distance that an object must keep to leave a subscription, in the unit of the matcher's
+        distances.
     lateness_s : float
-        How long positions are held back for others that are older and come later.
+        How long positions are held back, so that earlier positions may arrive later.
     gap_s : float, optional
-        A way that took longer is no way: nothing was crossed on it.
+        Greatest time between two positions at which the path between them may cross anything.
     forget_after_s : float, optional
-        An object of which nothing was heard for so long is forgotten, without a word. Left out,
-        all are remembered until `forget`.
+        An object without a position for that long is forgotten; this is not reported. Left out,
+        every object is remembered until `forget`.
     time, position : str
-        The attributes that say when and where.
+        The attributes that hold the time and the location.
     dead_letters : list, optional
-        Collects (event, reason) of what is no position, and of positions that come too late.
-        Without it, what is no position raises, and what is late is counted only.
+        Collects (event, reason) of events that are no positions, and of positions that are too
+        late. Without it, the former raise, and the latter are only counted.
 
     Notes
     -----
-    A tracker is for one thread at a time; its matcher may be changed by others.
+    A tracker is for one thread at a time; other threads may change its matcher.
 
     Examples
     --------
     >>> m = Matcher()
     >>> m.subscribe("depot", "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))")
     >>> t = Tracker(m, key="vehicle", on=["enter", "exit"])
-    >>> at = {"vehicle": 7, "time": "2024-05-01T08:00:00Z", "geometry": "POINT (1 1)"}
-    >>> [(one.kind, one.key, one.subscription) for one in t.push(at)]
+    >>> event = {"vehicle": 7, "time": "2024-05-01T08:00:00Z", "geometry": "POINT (1 1)"}
+    >>> [(n.kind, n.key, n.subscription) for n in t.push(event)]
     [('enter', 7, 'depot')]
     """
 
@@ -124,7 +126,9 @@ class Tracker:
             raise ModelError("give dwell_s, in seconds, with on='dwell', and only then")
         self.matcher = matcher
         self.names = PositionAttributes(
-            _name("key", key), _name("time", time), _name("position", position)
+            _attribute_name("key", key),
+            _attribute_name("time", time),
+            _attribute_name("position", position),
         )
         self.space = parse_space(matcher.space)
         self.rules = ReportRules(
@@ -135,18 +139,18 @@ class Tracker:
         self.objects = ObjectRegistry(
             self.rules, _optional_duration_ns("forget_after_s", forget_after_s)
         )
-        self._fences = Fences(matcher, position, distance("hysteresis", hysteresis))
-        self._ways = PathMatcher(matcher, position) if "cross" in kinds else None
-        self._gap = _optional_duration_ns("gap_s", gap_s)
-        self._lateness = parse_duration_ns("lateness_s", lateness_s)
-        self._order: ReorderBuffer[Position] = ReorderBuffer(self._lateness)
-        self._dead = dead_letters
+        self._fences = Fences(matcher, position, parse_distance("hysteresis", hysteresis))
+        self._paths = PathMatcher(matcher, position) if "cross" in kinds else None
+        self._max_gap_ns = _optional_duration_ns("gap_s", gap_s)
+        self._lateness_ns = parse_duration_ns("lateness_s", lateness_s)
+        self._buffer: ReorderBuffer[Position] = ReorderBuffer(self._lateness_ns)
+        self._dead_letters = dead_letters
         self._counts = {"positions": 0, "late": 0, "refused": 0}
 
     # Positions
 
     def push(self, event: object) -> list[Notification]:
-        """What is to be told after a position: of its object, and of those that it sets free.
+        """Process a position. Return the notifications of its object and of released positions.
 
         Parameters
         ----------
@@ -160,15 +164,15 @@ class Tracker:
         return self.push_position(position)
 
     def push_position(self, position: Position) -> list[Notification]:
-        """The same for an event that was read already."""
-        found: list[Notification] = []
+        """Process a position that has been read already, as `push` does."""
+        notifications: list[Notification] = []
         if self._accept(position):
-            found = self._due()
-        self.objects.sweep(self._order.watermark)
-        return sort_notifications(found)
+            notifications = self._process_due()
+        self.objects.sweep(self._buffer.watermark)
+        return sort_notifications(notifications)
 
     def push_batch(self, table: object) -> list[Notification]:
-        """The same for many positions, in the order in which they stand.
+        """Process many positions, in the order of their rows, as `push` does.
 
         Parameters
         ----------
@@ -182,12 +186,12 @@ class Tracker:
         return self.push_positions(positions)
 
     def push_positions(self, positions: Positions) -> list[Notification]:
-        """The same for events that were read already.
+        """Process positions that have been read already, as `push_batch` does.
 
-        They are matched in one call, by the subscriptions that there are when they go on. Where one
-        that need not wait for others cannot be matched, none is taken.
+        They are matched in one call, with the subscriptions that exist when they are released. If
+        no position is held back and one cannot be matched, none is processed.
         """
-        found: list[Notification] = []
+        notifications: list[Notification] = []
         matched = None if self.holds_back else self._fences.match_many(positions.table)
         batch = PositionBatch(positions)
         if matched is not None and batch.is_in_order([self.objects.get(key) for key in batch.keys]):
@@ -199,176 +203,179 @@ class Tracker:
             )
             batch = PositionBatch(positions)
         if len(positions):
-            found = self._process_batch(positions, batch, matched, watermarks)
-        self.objects.sweep(self._order.watermark)
-        return sort_notifications(found)
+            notifications = self._process_batch(positions, batch, matched, watermarks)
+        self.objects.sweep(self._buffer.watermark)
+        return sort_notifications(notifications)
 
     def finish(self) -> list[Notification]:
-        """What is to be told of the positions that are held back, as no more will come."""
-        clock = self._order.clock
-        return (
-            [] if clock is None else sort_notifications(self._release_until(clock + self._lateness))
-        )
+        """Release all positions that are held back. Return the notifications that follow."""
+        clock = self._buffer.clock
+        return [] if clock is None else sort_notifications(self._release(clock + self._lateness_ns))
 
     def tick(self, time: object) -> list[Notification]:
-        """What is to be told because so much time went by, and nothing was heard.
+        """Move the clock forward without a position. Return the notifications that follow.
 
-        Who is silent is taken to be where they were. For stays and changes that are to hold for a
-        while, and to let positions go that are held back.
+        A silent object is taken to be at its last position. So stays become dwells, changes are
+        reported once they have held for `debounce_s`, and positions that are due are released.
 
         Parameters
         ----------
         time : datetime, ISO 8601 string or int
-            Whatever comes is not older than this, but for `lateness_s`.
+            No later position may be older than this by more than `lateness_s`.
         """
-        found = self._release_until(parse_time_ns(time))
-        now = self._order.watermark
+        notifications = self._release(parse_time_ns(time))
+        now = self._buffer.watermark
         assert now is not None
         self.objects.sweep(now, always=True)
         for state in self.objects.pending():
             if now > state.time:
-                found += fence_visits.report_elapsed(state, now, self.rules, None)
+                notifications += fence_visits.report_elapsed(state, now, self.rules, None)
                 self.objects.put(state)
-                self.objects.mark_changed(state.key)
-        return sort_notifications(found)
+        return sort_notifications(notifications)
 
     def next_tick(self) -> int | None:
-        """From when on a tick would change something; None where only a position can."""
-        found = [state.next_report(self.rules) for state in self.objects.pending()]
-        first = self._order.first
-        if first is not None:
-            found.append(first)
-        return None if not found else min(found) + self._lateness
+        """Return the earliest time at which a tick has an effect; None if no tick has one."""
+        due = [state.next_report(self.rules) for state in self.objects.pending()]
+        earliest = self._buffer.earliest
+        if earliest is not None:
+            due.append(earliest)
+        return None if not due else min(due) + self._lateness_ns
 
     def refresh(self, time: object = None) -> list[Notification]:
-        """What is to be told because subscriptions came, went or changed under objects.
+        """Match every last position again. Return what changes of subscriptions caused.
 
-        Every last position is matched anew. (Without it, that is found out with the next position.)
+        Without it, such a change is noticed at the next position of each object.
 
         Parameters
         ----------
         time : datetime, ISO 8601 string or int, optional
-            When that was; the latest time seen if left out.
+            When the subscriptions changed; the latest time seen if left out.
         """
-        clock = self._order.watermark if time is None else parse_time_ns(time)
-        self.objects.sweep(self._order.watermark, always=True)
-        state = list(self.objects)
-        events = EventTable([one.event for one in state], space=self.space)
+        clock = self._buffer.watermark if time is None else parse_time_ns(time)
+        self.objects.sweep(self._buffer.watermark, always=True)
+        states = list(self.objects)
+        events = EventTable([state.event for state in states], space=self.space)
         matched = self._fences.match_many(events)
-        found: list[Notification] = []
-        for row, one in enumerate(state):
-            fences = self._fences.held(one.fences, matched.ids(row), one.event, one.point)
-            changed = fences.symmetric_difference(one.fences)
+        notifications: list[Notification] = []
+        for row, state in enumerate(states):
+            fences = self._fences.apply_hysteresis(
+                state.fences, matched.ids(row), state.event, state.point
+            )
+            changed = fences.symmetric_difference(state.fences)
             if changed:
-                when = max(one.time, clock or one.time)
-                found += fence_visits.change_fences(
-                    one, fences, changed, when, self.rules, self._fences.subscriber_of, None
+                change_time = max(state.time, clock or state.time)
+                subscriber_of = self._fences.subscriber_of
+                notifications += fence_visits.change_fences(
+                    state, fences, changed, change_time, self.rules, subscriber_of, None
                 )
-                self.objects.put(one)
-                self.objects.mark_changed(one.key)
-        return sort_notifications(found)
+                self.objects.put(state)
+        return sort_notifications(notifications)
 
     # Objects
 
     def forget(self, key: Key) -> bool:
-        """Forget an object, without a word; whether there was one."""
-        held = self._order.drop(key)
-        there = self.objects.drop(key)
-        return there or held > 0
+        """Forget an object without reporting it. Return whether anything was known of it."""
+        dropped = self._buffer.drop(key)
+        existed = self.objects.drop(key)
+        return existed or dropped > 0
 
     def inside(self, key: Key) -> list[str]:
-        """The subscriptions that an object is told to be in, sorted."""
+        """Return the subscriptions that an object has been reported to be in, sorted."""
         state = self.objects.get(key)
-        return sorted(id for id, stay in state.stays.items() if stay.reported) if state else []
+        return sorted(id for id, stay in state.stays.items() if stay.is_reported) if state else []
 
     def checkpoint(self, key: Key) -> Checkpoint:
-        """What is known of an object, for a tracker that knows it alone to go on with."""
-        [(_, kept)] = self.checkpoints([key])
-        return kept
+        """Return all that is known of an object, for another tracker to `restore`."""
+        [(_, checkpoint)] = self.checkpoints([key])
+        return checkpoint
 
     def checkpoints(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Checkpoint]]:
-        """The same for some objects, in one go."""
-        held = self._order.held_back_by_key()
+        """Yield the checkpoints of some objects."""
+        held_back = self._buffer.held_back_by_key()
         for key in keys:
-            yield key, Checkpoint(self.objects.get(key), held.get(key, []), self._order.clock)
+            yield key, Checkpoint(self.objects.get(key), held_back.get(key, []), self._buffer.clock)
 
     @property
     def holds_back(self) -> bool:
-        """Whether positions wait for others."""
-        return self._lateness > 0
+        """Whether positions are held back for earlier ones."""
+        return self._lateness_ns > 0
 
     @property
     def clock(self) -> int | None:
         """The latest time seen, in nanoseconds since 1970."""
-        return self._order.clock
+        return self._buffer.clock
 
-    def restore(self, kept: Checkpoint | None) -> None:
-        """Know of one object what was kept, or of none, and nothing else."""
+    def restore(self, checkpoint: Checkpoint | None) -> None:
+        """Forget all objects; then add the object of a checkpoint, if given."""
         self.objects.clear()
-        self._order = ReorderBuffer(self._lateness)
-        if kept is not None:
-            self.add_checkpoint(kept)
+        self._buffer = ReorderBuffer(self._lateness_ns)
+        if checkpoint is not None:
+            self.add_checkpoint(checkpoint)
 
-    def add_checkpoint(self, kept: Checkpoint) -> None:
-        """Know of one object more what was kept; it is not known yet."""
-        for position in kept.held:
-            self._order.add(position.key, position.time, position, None)
-        if kept.clock is not None:
-            self._order.advance(kept.clock)
-        if kept.state is not None:
-            self.objects.put(kept.state)
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Add the object of a checkpoint; the object must be unknown so far."""
+        for position in checkpoint.held_back:
+            self._buffer.add(position.key, position.time, position, None)
+        if checkpoint.clock is not None:
+            self._buffer.advance(checkpoint.clock)
+        if checkpoint.state is not None:
+            self.objects.put(checkpoint.state)
 
     def __len__(self) -> int:
         return len(self.objects)
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of the positions, and how many objects were forgotten."""
+        """Number of positions by outcome, and of objects that were forgotten."""
         return {**self._counts, "forgotten": self.objects.forgotten}
 
     def stats(self) -> dict[str, Any]:
-        """How many objects are known, in how many stays, and what became of the positions."""
+        """Return the numbers of objects and stays, and of positions by outcome."""
         return {
             "objects": len(self.objects),
-            "stays": sum(len(one.stays) for one in self.objects),
-            "held_back": len(self._order),
-            **({} if self._ways is None else {"never_crossed": len(self._ways.excluded_ids)}),
+            "stays": sum(len(state.stays) for state in self.objects),
+            "held_back": len(self._buffer),
+            **({} if self._paths is None else {"never_crossed": len(self._paths.excluded_ids)}),
             **self.counts,
         }
 
     # One position
 
-    def _accept(self, position: Position, newest: Mapping[Key, int] | None = None) -> bool:
-        """Put a position in order, unless it is late.
+    def _accept(self, position: Position, released: Mapping[Key, int] | None = None) -> bool:
+        """Put a position in the buffer. Return False if it is late.
 
-        newest : the times of positions that went on, and are not known yet.
+        released : times of the objects' positions that were released but not processed yet.
         """
         state = self.objects.get(position.key)
-        last, watermark = None if state is None else state.time, self._order.watermark
-        if newest is not None:
-            last = newest.get(position.key, last)
+        last, watermark = None if state is None else state.time, self._buffer.watermark
+        if released is not None:
+            last = released.get(position.key, last)
         if last is not None and watermark is not None and self.objects.is_silent(last, watermark):
             last = None
-        reason = self._order.add(position.key, position.time, position, last)
+        reason = self._buffer.add(position.key, position.time, position, last)
         self._counts["positions"] += 1
         if reason is None:
             self.objects.mark_changed(position.key)
             return True
         self._counts["late"] += 1
-        if self._dead is not None:
-            self._dead.append((position.event, reason))
+        if self._dead_letters is not None:
+            self._dead_letters.append((position.event, reason))
         return False
 
-    def _release_until(self, time: int) -> list[Notification]:
-        """Let the clock be at a time, and take what is due by then."""
-        self._order.advance(time)
-        return self._due()
+    def _release(self, time: int) -> list[Notification]:
+        """Move the clock forward to a time, and process the positions that are due by then."""
+        self._buffer.advance(time)
+        return self._process_due()
 
-    def _due(self) -> list[Notification]:
-        """Take the positions that are due; what is to be told of their objects."""
-        watermark = self._order.watermark
+    def _process_due(self) -> list[Notification]:
+        """Process the positions that are due. Return the notifications of their objects."""
+        watermark = self._buffer.watermark
         assert watermark is not None
-        return [reported for one in self._order.due() for reported in self._process(one, watermark)]
+        return [
+            notification
+            for position in self._buffer.release_due()
+            for notification in self._process(position, watermark)
+        ]
 
     def _process(
         self,
@@ -378,37 +385,41 @@ class Tracker:
         passed: Sequence[str] | None = None,
         matched_before: Sequence[str] | None = None,
     ) -> Iterable[Notification]:
-        """Take a position that is due; what is to be told of its object.
+        """Process a released position. Return the notifications of its object.
 
-        matched, passed, matched_before : the fences that it matches, that the way to it passes
-        through, and that the position before matches by now; found out where they are not known.
+        matched : the fences that the position matches.
+        passed : the fences that the path to it passes through.
+        matched_before : the fences that the object's previous position matches now.
+        Each of these three is computed if it is not given.
         """
         key, time, point, event = position
-        state = self.objects.known(key, watermark)
+        state = self.objects.get_unless_silent(key, watermark)
         self.objects.mark_changed(key)
         if matched is None:
             matched = self._fences.match(event)
         if state is None:
             state = ObjectState(key, time, event, point)
-            return self._changed(state, position, set(matched), set(), set())
+            return self._apply(state, position, set(matched), set(), set())
         if passed is None:
-            passed = self._fences_on_path(state, position)
+            passed = self._match_path(state, position)
         is_same = tuple(sorted(matched)) == state.fences and {*passed}.issubset(state.fences)
         if is_same and time < self.objects.quiet_until(state):
             state.time, state.event, state.point = time, event, point
             return ()
-        fences = self._fences.held(state.fences, matched, event, point)
+        fences = self._fences.apply_hysteresis(state.fences, matched, event, point)
         crossed = set(passed) - fences - set(state.fences)
         by_rule = fences.symmetric_difference(state.fences)
         if by_rule or crossed:
             if matched_before is None:
                 matched_before = self._fences.match(state.event)
-            before = self._fences.held(state.fences, matched_before, state.event, state.point)
+            before = self._fences.apply_hysteresis(
+                state.fences, matched_before, state.event, state.point
+            )
             by_rule -= fences.symmetric_difference(before)
             crossed -= before
-        return self._changed(state, position, fences, by_rule, crossed)
+        return self._apply(state, position, fences, by_rule, crossed)
 
-    def _changed(
+    def _apply(
         self,
         state: ObjectState,
         position: Position,
@@ -416,12 +427,16 @@ class Tracker:
         by_rule: set[str],
         crossed: set[str],
     ) -> Iterator[Notification]:
-        """Let an object be in these fences; by rule : those whose change is not its doing."""
+        """Move an object to a position that is in these fences, and yield the notifications.
+
+        by_rule : the fences that changed under the object.
+        crossed : the fences that the path to the position crossed.
+        """
         _, time, point, event = position
         subscriber_of = self._fences.subscriber_of
         for id in sorted(crossed):
-            reported = (state.key, id, subscriber_of(id), time, state.time, time)
-            yield Notification("cross", *reported, event=event)
+            details = (state.key, id, subscriber_of(id), time, state.time, time)
+            yield Notification("cross", *details, event=event)
         yield from fence_visits.change_fences(
             state, fences, by_rule, time, self.rules, subscriber_of, event
         )
@@ -432,46 +447,47 @@ class Tracker:
         state.time, state.event, state.point = time, event, point
         self.objects.put(state)
 
-    def _fences_on_path(self, state: ObjectState, position: Position) -> list[str]:
-        """What the way from the last position passes through, or is in."""
-        if self._ways is None or state.point is None or position.point is None:
+    def _match_path(self, state: ObjectState, position: Position) -> list[str]:
+        """Return the fences that the path from the last position passes through, or is in."""
+        if self._paths is None or state.point is None or position.point is None:
             return []
-        if self._gap is not None and position.time - state.time > self._gap:
+        if self._max_gap_ns is not None and position.time - state.time > self._max_gap_ns:
             return []
-        return self._ways.match(state.point, position.point, position.event)
+        return self._paths.match(state.point, position.point, position.event)
 
     # Many positions
 
     def _accept_all(self, times: Sequence[int]) -> list[int]:
-        """Take positions that are in order and need not wait; the watermark at each."""
-        clock = self._order.clock
+        """Accept positions that are in order and not held back. Return the watermark at each."""
+        clock = self._buffer.clock
         watermarks = [*accumulate(times, max, initial=clock)][clock is not None :]
         self._counts["positions"] += len(times)
         if watermarks:
-            self._order.advance(watermarks[-1])
+            self._buffer.advance(watermarks[-1])
         return watermarks
 
     def _accept_many(self, positions: Positions) -> tuple[Positions, Ints, list[int]]:
-        """Put positions in order; those that are due then, and the watermark at each.
+        """Put positions in the buffer. Return the positions that are due.
 
-        And the rows of those that are due, where none waits.
+        Also return their rows, which are valid only if no position is held back, and the watermark
+        at each.
         """
-        newest: dict[Key, int] = {}
+        released_times: dict[Key, int] = {}
         due: list[Position] = []
         rows: list[int] = []
         watermarks: list[int] = []
         for row, position in enumerate(positions):
-            if not self._accept(position, newest):
+            if not self._accept(position, released_times):
                 continue
-            watermark = self._order.watermark
+            watermark = self._buffer.watermark
             assert watermark is not None
-            for one in self._order.due():
-                newest[one.key] = one.time
-                due.append(one)
+            for released in self._buffer.release_due():
+                released_times[released.key] = released.time
+                due.append(released)
                 rows.append(row)
                 watermarks.append(watermark)
         if self.holds_back:
-            positions = Positions.of(due, self.space)
+            positions = Positions.from_positions(due, self.space)
         else:
             positions = positions.take(rows)
         return positions, np.array(rows, np.int64), watermarks
@@ -483,42 +499,42 @@ class Tracker:
         matched: FenceMatches,
         watermarks: list[int],
     ) -> list[Notification]:
-        """Take positions that are due; what is to be told of their objects."""
+        """Process released positions. Return the notifications of their objects."""
         objects = self.objects
-        known = [objects.get(key) for key in batch.keys]
+        states = [objects.get(key) for key in batch.keys]
         passed = matched.restricted_to(np.empty(0, np.int64))
-        if self._ways is not None:
-            ways = batch.ways(positions, known, self._gap)
-            passed = self._ways.match_many(positions.table, *ways)
-        differs = matched.differs_from_previous(batch.before)
-        through = passed.rows
-        differs[through[~matched.has(through, passed)]] = True
-        batch.add(differs)
-        if objects.forget_after is not None:
-            batch.enqueue_silent(watermarks, objects.forget_after)
-        before: dict[int, ObjectState] = {}
-        for number, (row, state) in enumerate(zip(batch.first.tolist(), known, strict=True)):
+        if self._paths is not None:
+            paths = batch.paths(positions, states, self._max_gap_ns)
+            passed = self._paths.match_many(positions.table, *paths)
+        differs = matched.differs_from_previous(batch.previous)
+        passed_rows = passed.rows
+        differs[passed_rows[~matched.contains(passed_rows, passed)]] = True
+        batch.enqueue(differs)
+        if objects.forget_after_ns is not None:
+            batch.enqueue_silent(watermarks, objects.forget_after_ns)
+        changed: dict[int, ObjectState] = {}  # by the row of the object's first position
+        for number, (row, state) in enumerate(zip(batch.first.tolist(), states, strict=True)):
             objects.mark_changed(batch.keys[number])
             if state is None or objects.is_silent(state.time, watermarks[row]):
-                batch.add(row)
+                batch.enqueue(row)
             elif differs[row] or tuple(matched.ids(row)) != state.fences:
-                batch.add(row)
-                before[row] = state
+                batch.enqueue(row)
+                changed[row] = state
             else:
                 batch.enqueue_from(number, objects.quiet_until(state))
-        events = EventTable([state.event for state in before.values()], space=self.space)
+        events = EventTable([state.event for state in changed.values()], space=self.space)
         matched_now = self._fences.match_many(events)
-        again = {row: matched_now.ids(k) for k, row in enumerate(before)}
-        found: list[Notification] = []
-        for row in batch.queue():
-            number, last = int(batch.number[row]), int(batch.before[row])
-            if last >= 0:
-                again[row] = matched.ids(last)
-                if not batch.is_queued(last):
-                    self._move(positions, last)
+        matched_before = {row: matched_now.ids(k) for k, row in enumerate(changed)}
+        notifications: list[Notification] = []
+        for row in batch.drain_queue():
+            number, previous = int(batch.objects[row]), int(batch.previous[row])
+            if previous >= 0:
+                matched_before[row] = matched.ids(previous)
+                if not batch.is_queued(previous):
+                    self._move(positions, previous)
             ids = matched.ids(row)
-            found += self._process(
-                positions[row], watermarks[row], ids, passed.ids(row), again.get(row)
+            notifications += self._process(
+                positions[row], watermarks[row], ids, passed.ids(row), matched_before.get(row)
             )
             state = objects.get(batch.keys[number])
             assert state is not None
@@ -528,35 +544,36 @@ class Tracker:
         for row in batch.last.tolist():
             if not batch.is_queued(row):
                 self._move(positions, row)
-        return found
+        return notifications
 
     def _move(self, positions: Positions, row: int) -> None:
-        """Let an object be at a position that changes nothing else."""
+        """Move an object to a position that changes nothing else of its state."""
         key, time, point, event = positions[row]
         state = self.objects.get(key)
         assert state is not None
         state.time, state.point, state.event = time, point, event
 
     def _reject(self, bad: RejectedEvents) -> None:
-        if self._dead is None:
+        """Collect events that are no positions as dead letters, or raise ModelError."""
+        if self._dead_letters is None:
             more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
             raise ModelError("; ".join(reason for _, reason in bad[:10]) + more)
         self._counts["refused"] += len(bad)
-        self._dead.extend(bad)
+        self._dead_letters.extend(bad)
 
 
 def _optional_duration_ns(name: str, seconds: float | None) -> int | None:
     return None if seconds is None else parse_duration_ns(name, seconds)
 
 
-def _name(what: str, value: object) -> str:
+def _attribute_name(parameter: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ModelError(f"{what} must be the name of an attribute; saw {short_repr(value)}")
+        raise ModelError(f"{parameter} must be the name of an attribute; saw {short_repr(value)}")
     return value
 
 
 def _raw_event(table: object, row: int) -> object:
-    """What stands in a row that is no event."""
+    """Return the value in a row that is not an event."""
     if isinstance(table, Mapping):
         table = table.get("features")
     return table[row] if isinstance(table, list | tuple) else None

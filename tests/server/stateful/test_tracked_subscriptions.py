@@ -83,10 +83,10 @@ def test_entering_and_leaving_is_told_in_the_order_of_events(plane: Running) -> 
     assert enter["position"] == 2
     assert enter["payload"] == "P"
     assert leave["since"] == enter["time"] == at(1, 4)["properties"]["time"]
-    assert leave["time"] == leave["told"] == at(3, 20)["properties"]["time"]
+    assert leave["time"] == leave["reported"] == at(3, 20)["properties"]["time"]
     [numbers] = plane.http.get("/v1/stats").json()["tracking"]
     assert (numbers["subscriptions"], numbers["objects"]) == (2, 1)
-    assert (numbers["positions"], numbers["not_positions"], numbers["refused"]) == (4, 2, 0)
+    assert (numbers["positions"], numbers["not_positions"], numbers["rejected"]) == (4, 2, 0)
 
 
 @pytest.mark.parametrize("refresh", [True, False])
@@ -209,14 +209,14 @@ def test_it_is_what_trackers_tell_over_restarts_too(tmp_path: Path, seed: int) -
                 for event in part:
                     wanted[name] += [
                         (one.kind, one.key, one.subscription, format_instant(one.time),
-                         format_instant(one.since), format_instant(one.told), one.cause)
+                         format_instant(one.since), format_instant(one.reported), one.cause)
                         for one in tracker.push(event)
                     ]  # fmt: skip
     with running(tmp_path, space="planar") as server:
         for name in RULES:
             found = [
                 tuple(one[member] for member in
-                      ("kind", "key", "subscription", "time", "since", "told", "cause"))
+                      ("kind", "key", "subscription", "time", "since", "reported", "cause"))
                 for one in told(server, name)
             ]  # fmt: skip
             assert found == wanted[name], name
@@ -226,7 +226,7 @@ def test_it_is_what_trackers_tell_over_restarts_too(tmp_path: Path, seed: int) -
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ([], "`track` is an object"),
+        ([], "`track` must be an object"),
         ({}, "`key`"),
         ({"key": ""}, "name of an attribute"),
         ({"key": "v", "on": "enter"}, "list of kinds"),

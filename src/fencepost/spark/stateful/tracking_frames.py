@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-_FIELDS = ("kind", "subscription", "subscriber", "time", "since", "told", "cause")
-_TIMES = ("time", "since", "told")
+_FIELDS = ("kind", "subscription", "subscriber", "time", "since", "reported", "cause")
+_TIMES = ("time", "since", "reported")
 _ROW = "fencepost_row"
 _KEY = "fencepost_key"
 

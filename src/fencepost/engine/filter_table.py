@@ -1,8 +1,8 @@
-"""Filters as rows of a table: what a segment is built from, and merged from.
+"""`FilterTable`: filters as rows of a table, from which a segment is built.
 
-A row is a `CHECK` of `kernels.match.segment_search` as bytes. Which column a check is about, and
-what it does, is the same in all texts of a form; so `TemplateRows` packs a row from a template, and no
-object is made of it.
+A check is a row of bytes, a `CHECK` of `kernels.match.check_evaluation`. All expressions of one
+query template have the same checks on the same columns and differ in literals only; so
+`TemplateRows` packs their rows from prepared fields, without an object for each check.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ _LOW, _HIGH, _ITEM = 0, 2, 5
 assert ROW.size == CHECK.itemsize
 
 
-class Posted(NamedTuple):
-    """The columns of a filter that asks for words, and at most for contact with a rectangle."""
+class PostingColumns(NamedTuple):
+    """The columns of a filter that needs keywords and, at most, contact with a rectangle."""
 
-    words: int
-    place: int  # -1: nowhere in particular
+    keywords: int
+    geometry: int  # -1 without a rectangle
 
 
 class TemplateRows:
-    """The rows of a form.
+    """The rows of checks of a query template.
 
     Attributes
     ----------
     count : int
-        How many there are.
+        Number of rows.
     shape_rows : list of int
-        Those about a geometry.
+        The rows that compare a geometry.
     are_lists : list of bool
-        Of those about strings: whether it is with a list, or the words of a text.
-    posted : Posted or None
-        Whether it may be a post.
+        For each row that compares strings: whether with the items of a list.
+    posting_columns : PostingColumns or None
+        The columns, if a posting can stand for the whole filter.
     """
 
     def __init__(self, terms: Filter, rows: Sequence[Row]) -> None:
@@ -86,10 +86,10 @@ class TemplateRows:
         with_sets = [k for k, item in enumerate(items) if item in (SET_ITEM, TWO_SETS_ITEM)]
         self._set_items = [_FIELDS * k + _ITEM for k in with_sets]
         self.are_lists = [items[k] == TWO_SETS_ITEM for k in with_sets]
-        self.posted = _posted(terms, [row[4] for row in rows])
+        self.posting_columns = _posting_columns(terms, [row[4] for row in rows])
 
-    def packed(self, bounds: Sequence[float], first_set: int = 0, first_shape: int = 0) -> bytes:
-        """The rows of one text; those before it have so many sets and shapes."""
+    def pack(self, bounds: Sequence[float], first_set: int = 0, first_shape: int = 0) -> bytes:
+        """Pack the rows of one expression, whose sets and shapes have numbers from these on."""
         fields = self._fields.copy()
         fields[_LOW::_FIELDS] = bounds[::2]
         fields[_HIGH::_FIELDS] = bounds[1::2]
@@ -102,29 +102,29 @@ class TemplateRows:
         return self._struct.pack(*fields)
 
 
-def _posted(terms: Filter, columns: Sequence[int]) -> Posted | None:
-    words = place = -1
+def _posting_columns(terms: Filter, columns: Sequence[int]) -> PostingColumns | None:
+    keywords = geometry = -1
     for term, column in zip(terms, columns, strict=True):
         check = term.check
         if (
             isinstance(check, ListCheck)
             and check.function is ArrayFunction.A_CONTAINS
-            and words < 0
+            and keywords < 0
         ):
-            words = column
+            keywords = column
         elif (
             isinstance(check, RelateCheck)
             and check.function is SpatialFunction.S_INTERSECTS
-            and place < 0
+            and geometry < 0
         ):
-            place = column
+            geometry = column
         else:
             return None
-    return Posted(words, place) if words >= 0 else None
+    return PostingColumns(keywords, geometry) if keywords >= 0 else None
 
 
-def rectangle(outline: Outline) -> tuple[float, float, float, float] | None:
-    """The box that a polygon is, if it is one."""
+def _rectangle_of(outline: Outline) -> tuple[float, float, float, float] | None:
+    """Return the box that a polygon is, or None if it is no rectangle along the axes."""
     xy, chains, _ = outline
     if chains not in ((5,), (4,)):
         return None
@@ -136,20 +136,20 @@ def rectangle(outline: Outline) -> tuple[float, float, float, float] | None:
 
 
 CompiledExpression: TypeAlias = Sequence[Filter] | BoundTemplate
-"""What a subscription asks: filters of which one must hold, or a text of a form."""
+"""A subscription's condition: filters, one of which must hold, or a bound query template."""
 
 
 @dataclass(slots=True)
 class FilterTable:
-    """Filters being collected; strings are kept as bytes, sets as the numbers of these.
+    """Filters being collected: checks as packed rows, strings as bytes, sets as string numbers.
 
-    Checks are rows of bytes. The shapes of texts of a form are numbered by themselves, and come
-    after the other geometries. With `compact`, a filter that asks for words and a rectangle is no
-    row of checks but a post.
+    The outlines of bound templates are numbered apart from `geometries`; `arrays` puts them behind.
+    With `use_postings`, a filter that needs only keywords and contact with a rectangle becomes a
+    posting instead of rows of checks.
     """
 
     columns: ColumnRegistry
-    compact: bool = True
+    use_postings: bool = True
     checks: bytearray = field(default_factory=bytearray)
     filter_check: list[int] = field(default_factory=lambda: [0])
     filter_subscription: list[int] = field(default_factory=list)
@@ -162,87 +162,89 @@ class FilterTable:
     strings: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, subscription: int, compiled: CompiledExpression) -> None:
-        """Add what a subscription asks."""
+        """Add the filters of a subscription."""
         if isinstance(compiled, BoundTemplate):
-            self._add_filled(subscription, compiled)
+            self._add_template(subscription, compiled)
             return
         for terms in compiled:
-            if self.compact and self._post(subscription, terms):
+            if self.use_postings and self._add_as_posting(subscription, terms):
                 continue
             for term in sorted(terms, key=cost_rank):
                 self.checks += ROW.pack(*self.row(term))
             self.filter_check.append(len(self.checks) // ROW.size)
             self.filter_subscription.append(subscription)
 
-    def _add_filled(self, subscription: int, compiled: BoundTemplate) -> None:
-        """Add a text of a form."""
-        rows = template_rows(compiled.template, self.columns)
-        if self.compact and rows.posted is not None:
-            box = rectangle(compiled.shapes[0]) if compiled.shapes else EVERYWHERE
+    def _add_template(self, subscription: int, bound: BoundTemplate) -> None:
+        """Add the filter of a bound template."""
+        rows = template_rows(bound.template, self.columns)
+        if self.use_postings and rows.posting_columns is not None:
+            box = _rectangle_of(bound.shapes[0]) if bound.shapes else EVERYWHERE
             if box is not None:
-                words, place = rows.posted
-                self._add_posts(
-                    PostingGroup(words, place, 0, True),
+                self._add_postings(
+                    PostingGroup(*rows.posting_columns, 0, True),
                     subscription,
                     box,
-                    accepted_keys_of_strings(compiled.texts[0], self.columns.tokenizer),
+                    accepted_keys_of_strings(bound.texts[0], self.columns.tokenizer),
                 )
                 return
         first = self.filter_check[-1]
-        self.checks += rows.packed(compiled.bounds, len(self.set_start) - 1, len(self.outlines))
-        for keys in set_keys(rows, compiled, self.columns.tokenizer):
+        self.checks += rows.pack(bound.bounds, len(self.set_start) - 1, len(self.outlines))
+        for keys in set_keys(rows, bound, self.columns.tokenizer):
             self.add_set(keys)
-        self.outlines += compiled.shapes
+        self.outlines += bound.shapes
         self.outline_checks += [first + k for k in rows.shape_rows]
         self.filter_check.append(first + rows.count)
         self.filter_subscription.append(subscription)
 
-    def _post(self, subscription: int, terms: Filter) -> bool:
-        """Add a filter that asks for words and at most for contact with a rectangle."""
-        words = [t.check for t in terms if isinstance(t.check, ListCheck)]
-        if len(words) != 1 or len(terms) > 2 or any(t.negated for t in terms):
+    def _add_as_posting(self, subscription: int, terms: Filter) -> bool:
+        """Add a filter as postings, if keywords and one rectangle are all that it needs.
+
+        Return whether it was added.
+        """
+        list_checks = [t.check for t in terms if isinstance(t.check, ListCheck)]
+        if len(list_checks) != 1 or len(terms) > 2 or any(t.negated for t in terms):
             return False
-        compiled = words[0]
-        place: Box = EVERYWHERE
+        list_check = list_checks[0]
+        box: Box = EVERYWHERE
         geometry_column = -1
-        for check in (t.check for t in terms if t.check is not compiled):
-            box = _contact(check)
-            if box is None:
+        for check in (t.check for t in terms if t.check is not list_check):
+            rectangle = _contact_rectangle(check)
+            if rectangle is None:
                 return False
-            place, geometry_column = box, self.columns.register(check.column)
-        if compiled.function is not ArrayFunction.A_CONTAINS:
+            box, geometry_column = rectangle, self.columns.register(check.column)
+        if list_check.function is not ArrayFunction.A_CONTAINS:
             return False
-        form = PostingGroup(self.columns.register(compiled.column), geometry_column, 0, True)
-        keys = accepted_keys(compiled, self.columns.tokenizer)
-        self._add_posts(form, subscription, place, keys)
+        group = PostingGroup(self.columns.register(list_check.column), geometry_column, 0, True)
+        keys = accepted_keys(list_check, self.columns.tokenizer)
+        self._add_postings(group, subscription, box, keys)
         return True
 
-    def _add_posts(
-        self, form: PostingGroup, subscription: int, place: Box, keys: AcceptedKeys
+    def _add_postings(
+        self, group: PostingGroup, subscription: int, box: Box, keys: AcceptedKeys
     ) -> None:
-        """Add a post for each way in which an attribute may have words."""
-        for accepts, own in keys:
-            words = [self.add_string(key) for key in own]
-            self.posts.append((form._replace(accepts=accepts), subscription, place, words))
+        """Add a posting for each kind of value in which an attribute may have the keywords."""
+        for accepts, accepted in keys:
+            words = [self.add_string(key) for key in accepted]
+            self.postings.append((group._replace(accepts=accepts), subscription, box, words))
 
     def add_string(self, key: bytes) -> int:
-        """The number of a string."""
+        """Add a string, if it is new. Return its number."""
         return self.strings.setdefault(key, len(self.strings))
 
     def add_set(self, keys: Sequence[bytes]) -> int:
-        """The number of a set of strings."""
+        """Add a set of strings. Return its number."""
         strings = self.strings
         self.set_items += [strings.setdefault(key, len(strings)) for key in keys]
         self.set_start.append(len(self.set_items))
         return len(self.set_start) - 2
 
     def add_geometry(self, geometry: object) -> int:
-        """The number of a geometry."""
+        """Add a geometry. Return its number."""
         self.geometries.append(geometry)
         return len(self.geometries) - 1
 
     def row(self, term: Term) -> Row:
-        """A term as a row of `CHECK`."""
+        """Return a term as the fields of a `CHECK`, adding its strings, sets and geometry."""
         kind = KIND_BY_TYPE[type(term.check)]
         column = self.columns.register(term.check.column)
         low, high, item, flags, function, masks = kind.encode(term.check, self)
@@ -250,7 +252,7 @@ class FilterTable:
         return (*low, *high, column, item, kind.code, flags, function, *masks)  # type: ignore[return-value]
 
     def arrays(self) -> TableArrays:
-        """The table as arrays."""
+        """Return the table as arrays."""
         text, start = encode_keys(list(self.strings))
         checks = np.frombuffer(self.checks, CHECK)
         return TableArrays(
@@ -266,7 +268,7 @@ class FilterTable:
         )
 
     def _shapes(self, checks: NDArray[np.void]) -> Shapes:
-        """All geometries; the checks of outlines are told their numbers."""
+        """Read all geometries. Renumber the shapes of outlines, which come last."""
         if not self.outlines:
             return Shapes.read_all(self.geometries)
         outlined = Shapes.lay_out(raw_shapes_of_outlines(self.outlines))
@@ -275,16 +277,14 @@ class FilterTable:
         if not self.geometries:
             return outlined
         checks["item"][self.outline_checks] += len(self.geometries)
-        both = Shapes.read_all(self.geometries), outlined
-        return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
+        parts = Shapes.read_all(self.geometries), outlined
+        return Shapes.gather([(shapes.arrays, np.arange(len(shapes))) for shapes in parts])
 
 
-def set_keys(
-    rows: TemplateRows, compiled: BoundTemplate, tokenizer: Tokenizer
-) -> list[list[bytes]]:
-    """The sets of a text of a form: of a list one of its items, and then one of words."""
+def set_keys(rows: TemplateRows, bound: BoundTemplate, tokenizer: Tokenizer) -> list[list[bytes]]:
+    """Return the sets of a bound template. A list has two: its items, and their words."""
     sets: list[list[bytes]] = []
-    for texts, is_list in zip(compiled.texts, rows.are_lists, strict=True):
+    for texts, is_list in zip(bound.texts, rows.are_lists, strict=True):
         if is_list:
             items = [word_key(text) for text in texts]
             words = tokenizer.keywords(texts)
@@ -294,30 +294,31 @@ def set_keys(
     return sets
 
 
-def template_rows(form: QueryTemplate, columns: ColumnRegistry) -> TemplateRows:
-    """The rows of a form, with the numbers of columns."""
-    found: TemplateRows | None = form.caches.get(columns)
-    if found is None:
-        table = FilterTable(columns, compact=False)
-        found = form.caches[columns] = TemplateRows(form.terms, [table.row(t) for t in form.terms])
-    return found
+def template_rows(template: QueryTemplate, columns: ColumnRegistry) -> TemplateRows:
+    """Return the rows of a template with the column numbers of a registry, cached by registry."""
+    rows: TemplateRows | None = template.caches.get(columns)
+    if rows is None:
+        table = FilterTable(columns, use_postings=False)
+        rows = TemplateRows(template.terms, [table.row(t) for t in template.terms])
+        template.caches[columns] = rows
+    return rows
 
 
 AcceptedKeys: TypeAlias = list[tuple[int, list[bytes]]]
-"""Keys that an attribute must have, by the kinds it may be of."""
+"""Pairs (ITEMS, TEXT or both; the keys that an attribute of that kind must have)."""
 
 
 def accepted_keys(check: ListCheck, tokenizer: Tokenizer) -> AcceptedKeys:
-    """The keys that an attribute must have for all items of a check."""
-    strings = [one.value for one in check.items.items if isinstance(one, String)]
+    """Return the keys that an attribute must have to contain all items of a check."""
+    strings = [item.value for item in check.items.items if isinstance(item, String)]
     if len(strings) == len(check.items.items):
         return accepted_keys_of_strings(strings, tokenizer)
-    # A text holds nothing but words.
-    return [(ITEMS, list(dict.fromkeys(literal_key(one) for one in check.items.items)))]
+    # A text holds words only, so it cannot contain an item that is no string.
+    return [(ITEMS, list(dict.fromkeys(literal_key(item) for item in check.items.items)))]
 
 
 def accepted_keys_of_strings(strings: Sequence[str], tokenizer: Tokenizer) -> AcceptedKeys:
-    """The keys that an attribute must have for all of these strings."""
+    """Return the keys that an attribute must have to contain all of these strings."""
     items = [word_key(text) for text in dict.fromkeys(strings)]
     words = [word_key(word) for word in tokenizer.keywords(strings)]
     if set(words) == set(items):
@@ -325,8 +326,8 @@ def accepted_keys_of_strings(strings: Sequence[str], tokenizer: Tokenizer) -> Ac
     return [(ITEMS, items), (TEXT, words)]
 
 
-def _contact(check: Check) -> Box | None:
-    """The rectangle along the axes with which a check asks for contact, if it does."""
+def _contact_rectangle(check: Check) -> Box | None:
+    """Return the rectangle along the axes that a check intersects, or None."""
     if not isinstance(check, RelateCheck) or check.function is not SpatialFunction.S_INTERSECTS:
         return None
     geometry: Any = check.geometry.value
@@ -339,16 +340,16 @@ def _contact(check: Check) -> Box | None:
 
 
 def encode_keys(keys: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Byte strings one after another, and where each begins."""
+    """Return byte strings end to end, and the offset of each."""
     start = np.zeros(len(keys) + 1, np.int64)
     np.cumsum([len(key) for key in keys], out=start[1:])
-    # A bytearray, because a view of one is writable: kernels need no second signature.
+    # The view of a bytearray is writable. A read-only array would need a second signature.
     return np.frombuffer(bytearray().join(keys), np.uint8), start
 
 
 @dataclass(frozen=True, slots=True)
 class TableArrays:
-    """A table of filters: checks refer to rows of `shapes`, to sets, or to strings."""
+    """A table of filters as arrays: checks refer to rows of `shapes`, to sets or to strings."""
 
     checks: NDArray[np.void]
     filter_check: NDArray[np.int64]
@@ -358,15 +359,15 @@ class TableArrays:
     text: NDArray[np.uint8]
     string_start: NDArray[np.int64]
     shapes: Shapes
-    posts: PostingRows  # filters besides, whose tokens are strings
+    posts: PostingRows  # filters without rows of checks; tokens are string numbers
 
 
 class NumberedFilters(NamedTuple):
-    """Filters as passes of building a segment take them: their strings are numbers of words."""
+    """Filters as the passes of `segment_builder` take them: items are words of a vocabulary."""
 
     checks: NDArray[np.void]
     owner: NDArray[np.int64]  # the filter of each check
-    filters: int  # how many
-    set_items: NDArray[np.uint32]  # of a set ascending
+    filters: int  # number of filters
+    set_items: NDArray[np.uint32]  # ascending within a set
     set_start: NDArray[np.int64]
     shapes: ShapeArrays

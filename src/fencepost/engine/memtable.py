@@ -1,9 +1,10 @@
-"""The memtable: the subscriptions that came last, in arrays that grow.
+"""`Memtable`: the newest subscriptions, searchable at once, in arrays that grow.
 
-Every event visits each filter, but the smallest box that a check needs the event to meet lies
-beside it. The arrays have room behind what is there, and a row says from which version on it
-exists: so adding one is one call, and matches with an older version are not disturbed. Where the
-room is used up, larger arrays take the place of all.
+Every event visits each filter of a memtable. Beside a filter lies the smallest box that the event
+must meet, so most visits are one comparison. The arrays have free capacity behind the rows in use,
+and a row holds the version that created it. So adding a subscription is one kernel call, and does
+not disturb a match with an older version. When the capacity is used up, larger arrays replace them
+all.
 """
 
 from __future__ import annotations
@@ -66,56 +67,59 @@ from fencepost.kernels.text.vocabulary import Vocabulary
 INITIAL_CAPACITY = 64
 
 
-def _empty(room: int) -> SegmentArrays:
-    """Room for so many subscriptions, with a few checks and points each."""
+def _allocate(capacity: int) -> SegmentArrays:
+    """Allocate arrays for this many subscriptions with a few checks and points each."""
     return empty_segment()._replace(
-        checks=np.zeros(4 * room, CHECK),
-        filter_check=np.zeros(room + 1, np.uint32),
+        checks=np.zeros(4 * capacity, CHECK),
+        filter_check=np.zeros(capacity + 1, np.uint32),
         # Free rows point at a sentinel subscription that never matches.
-        filter_subscription=np.full(room, room, np.uint32),
-        deleted_version=np.full(room + 1, NOT_DELETED, np.uint32),
-        created_version=np.full(room + 1, NOT_DELETED, np.uint32),
-        expires=np.zeros(room + 1, np.int64),
-        set_start=np.zeros(2 * room, np.uint32),
-        set_items=np.zeros(4 * room, np.uint32),
-        scan=np.arange(room, dtype=np.uint32),
-        scan_column=np.zeros(room, np.int32),
-        scan_box=np.full((room // WIDTH, 4, WIDTH), np.nan),
-        scan_free=np.zeros(room // WIDTH, np.uint16),
-        path=np.full(room, AccessPath.SCAN, np.uint8),
-        selectivity=np.ones(room, np.float32),
+        filter_subscription=np.full(capacity, capacity, np.uint32),
+        deleted_version=np.full(capacity + 1, NOT_DELETED, np.uint32),
+        created_version=np.full(capacity + 1, NOT_DELETED, np.uint32),
+        expires=np.zeros(capacity + 1, np.int64),
+        set_start=np.zeros(2 * capacity, np.uint32),
+        set_items=np.zeros(4 * capacity, np.uint32),
+        scan=np.arange(capacity, dtype=np.uint32),
+        scan_column=np.zeros(capacity, np.int32),
+        scan_box=np.full((capacity // WIDTH, 4, WIDTH), np.nan),
+        scan_free=np.zeros(capacity // WIDTH, np.uint16),
+        path=np.full(capacity, AccessPath.SCAN, np.uint8),
+        selectivity=np.ones(capacity, np.float32),
         state=np.array([0, NEVER_EXPIRES, 1, 0, 0], np.int64),
         vocabulary=Vocabulary(
-            slots=np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
-            start=np.zeros(4 * room, np.int64),
-            bytes=np.zeros(32 * room, np.uint8),
+            slots=np.full(1 << (8 * capacity - 1).bit_length(), vocabulary.EMPTY, np.uint64),
+            start=np.zeros(4 * capacity, np.int64),
+            bytes=np.zeros(32 * capacity, np.uint8),
         ),
         shapes=ShapeArrays(
-            x=np.zeros(8 * room),
-            y=np.zeros(8 * room),
-            mark=np.zeros(8 * room, np.uint8),
-            chains=np.zeros(2 * room, CHAIN_DTYPE),
-            shapes=np.zeros(2 * room, SHAPE_DTYPE),
-            nodes=np.zeros(4 * room, NODE_DTYPE),
-            touches=np.zeros(room, TOUCH_DTYPE),
+            x=np.zeros(8 * capacity),
+            y=np.zeros(8 * capacity),
+            mark=np.zeros(8 * capacity, np.uint8),
+            chains=np.zeros(2 * capacity, CHAIN_DTYPE),
+            shapes=np.zeros(2 * capacity, SHAPE_DTYPE),
+            nodes=np.zeros(4 * capacity, NODE_DTYPE),
+            touches=np.zeros(capacity, TOUCH_DTYPE),
         ),
     )
 
 
-class _Given:
-    """Where the next subscription is written; `handle` is what kernels take for it."""
+class _RowBuffer:
+    """A reused buffer for the subscription that a kernel appends next.
+
+    `struct_ref` refers to the arrays that kernels read.
+    """
 
     def __init__(self, sizes: NDArray[np.int64]) -> None:
         self._sizes = sizes
-        self._take(128)
+        self._allocate(128)
 
-    def _take(self, room: int) -> None:
-        checks, numbers = np.empty(room, CHECK), np.empty(room, np.int64)
-        text, points = np.empty(room, np.uint8), np.empty((room, 2))
+    def _allocate(self, capacity: int) -> None:
+        checks, numbers = np.empty(capacity, CHECK), np.empty(capacity, np.int64)
+        text, points = np.empty(capacity, np.uint8), np.empty((capacity, 2))
         counts = np.zeros(memtable_arrays.GIVEN_COUNTS + memtable_arrays.PARTS + 1, np.int64)
-        self._room = room
-        # Views of the arrays, which are written to sooner than these.
-        self._counts, self._numbers = (own.data.cast("B").cast("q") for own in (counts, numbers))
+        self._capacity = capacity
+        # Writing to a memory view takes less time than writing to its array.
+        self._counts, self._numbers = (ints.data.cast("B").cast("q") for ints in (counts, numbers))
         self._checks, self._text = checks.view(np.uint8).data, text.data
         self._points = points.reshape(-1).data
         self.struct_ref = struct_ref(
@@ -139,9 +143,9 @@ class _Given:
         strings: Collection[bytes],
         shapes: Sequence[Outline] = (),
     ) -> None:
-        """Write a subscription: rows of checks, the sets they refer to, and the keys in these.
+        """Write a subscription: rows of checks, the sets they refer to, and the keys of the sets.
 
-        The shapes are for `append_plain`, and of one chain each.
+        The shapes are for `append_plain`; each has one chain.
         """
         text = b"".join(strings)
         points = [number for xy, _, _ in shapes for number in xy]
@@ -158,8 +162,8 @@ class _Given:
         )
         part_start = [*accumulate(map(len, parts), initial=0)]
         counts = [len(checks) // ROW.size, len(text), len(points) // 2, *part_start]
-        if max(counts) > self._room:
-            self._take(2 * max(counts))
+        if max(counts) > self._capacity:
+            self._allocate(2 * max(counts))
         self._counts[:] = array("q", counts)
         self._checks[: len(checks)] = checks
         self._text[: len(text)] = text
@@ -168,59 +172,63 @@ class _Given:
 
 
 class Memtable:
-    """The subscriptions that came last, row by row; matched at once, made a segment later.
+    """The newest subscriptions, row by row. Matched at once, flushed to a segment later.
 
     Parameters
     ----------
-    columns : Columns
+    columns : ColumnRegistry
     serial : int
-        Of all views of it.
-    room : int
-        For how many subscriptions to have room, if they ask for little.
+        Serial number of all views of the memtable.
+    capacity : int
+        Number of subscriptions to allocate for, if they are small.
 
     Attributes
     ----------
     subscriptions : list of Subscription
-    handle
-        Of all arrays, with the room behind; an older one stays good for older versions.
+    struct_ref
+        Struct reference of all arrays, free capacity included. An older one stays valid for older
+        versions.
     deleted_version, expires : array
-        Of each row, as in `SegmentArrays`.
+        One item a row, as in `SegmentArrays`.
     has_posting_filters : bool
-        Whether one of them may ask for words and a place only, which take less room otherwise.
+        Whether a filter may need only keywords and a box. A segment stores such a filter as a
+        posting, which takes less memory.
 
     Notes
     -----
-    One writer at a time; readers hold a `MemtableView`. A row's arrays are written before its
-    subscription is appended, and that before the snapshot with the row is published: a match relies
-    on it, because it looks up the id of whatever the kernel finds. Kernels are given a version, and
-    skip rows that were created after it.
+    There is one writer; readers hold a `MemtableView`. A row's arrays are written before its
+    subscription is appended, and the subscription is appended before the snapshot with the row is
+    published. A match relies on it, because it looks up the id of each row that the kernel finds.
+    Kernels are given a version, and skip rows that were created after it.
     """
 
-    def __init__(self, columns: ColumnRegistry, serial: int, room: int = INITIAL_CAPACITY) -> None:
+    def __init__(
+        self, columns: ColumnRegistry, serial: int, capacity: int = INITIAL_CAPACITY
+    ) -> None:
         self.serial = serial
         self.subscriptions: list[Subscription] = []
         self.has_posting_filters = False
         self._rows: dict[str, int] = {}
         self._columns = columns
         self._sizes = np.zeros(memtable_arrays.SIZES, np.int64)
-        self._given = _Given(self._sizes)
-        self._use(_empty(room))
+        self._row_buffer = _RowBuffer(self._sizes)
+        self._use(_allocate(capacity))
 
-    def _use(self, arrays: SegmentArrays, own: Any = None) -> None:
+    def _use(self, arrays: SegmentArrays, ref: Any = None) -> None:
         self._arrays = arrays
         self.deleted_version, self.expires = arrays.deleted_version, arrays.expires
-        self.struct_ref = struct_ref(arrays) if own is None else own
+        self.struct_ref = struct_ref(arrays) if ref is None else ref
 
     @property
-    def room(self) -> int:
-        """For how many subscriptions there is room, if they ask for little."""
+    def capacity(self) -> int:
+        """Number of subscriptions that the arrays can hold, if they are small."""
         return len(self._arrays.scan)
 
     def __len__(self) -> int:
         return int(self._sizes[memtable_arrays.SUBSCRIPTIONS])
 
     def row_of(self, id: str) -> int:
-        """The last row of an id, or -1."""
+        """The newest row of an id, or -1."""
         return self._rows.get(id, -1)
 
     def id_of(self, row: int) -> str:
@@ -232,132 +240,140 @@ class Memtable:
         return self.subscriptions[row].subscriber
 
     def add(self, subscriptions: Collection[Subscription], version: int) -> None:
-        """Add some, from a version on; their ids are not in use, or of rows deleted by then.
+        """Add subscriptions, which exist from a version on: all of them, or none.
 
-        Where one cannot be added, none is.
+        Their ids are not in use, or belong to rows that this version deletes.
         """
-        sizes, arrays, own = self._sizes.copy(), self._arrays, self.struct_ref
+        sizes, arrays, ref = self._sizes.copy(), self._arrays, self.struct_ref
         try:
-            for one in subscriptions:
-                self.add_compiled(one.compiled, one.expires, version)
+            for subscription in subscriptions:
+                self.add_compiled(subscription.compiled, subscription.expires, version)
         except BaseException:
-            # If they grew, the arrays that readers have would miss what is deleted later.
+            # Restore the arrays that readers hold: later deletions are marked in them.
             self._sizes[:] = sizes
-            self._use(arrays, own)
+            self._use(arrays, ref)
             self._arrays.created_version[len(self) :] = NOT_DELETED
-            self._arrays.filter_subscription[sizes[memtable_arrays.FILTERS] :] = self.room
+            self._arrays.filter_subscription[sizes[memtable_arrays.FILTERS] :] = self.capacity
             raise
-        for one in subscriptions:
-            self._rows[one.id] = len(self.subscriptions)
-            self.subscriptions.append(one)
+        for subscription in subscriptions:
+            self._rows[subscription.id] = len(self.subscriptions)
+            self.subscriptions.append(subscription)
 
     def add_compiled(self, compiled: CompiledExpression, expires: int, version: int) -> None:
-        shapes = (
-            self._write_filled(compiled)
-            if isinstance(compiled, BoundTemplate)
-            else self._write(compiled)
-        )
-        first = int(self._sizes[memtable_arrays.FILTERS])
-        since = np.uint32(version)
-        given = self._given.struct_ref
+        """Append the row of a compiled expression."""
+        if isinstance(compiled, BoundTemplate):
+            shapes = self._write_template(compiled)
+        else:
+            shapes = self._write_filters(compiled)
+        first_filter = int(self._sizes[memtable_arrays.FILTERS])
+        created_version = np.uint32(version)
+        row_ref = self._row_buffer.struct_ref
         if shapes is None:
-            while not memtable_arrays.append_plain(self.struct_ref, given, expires, since):
+            while not memtable_arrays.append_plain(
+                self.struct_ref, row_ref, expires, created_version
+            ):
                 self._grow()
         else:
-            while not memtable_arrays.append(self.struct_ref, given, shapes, expires, since):
+            while not memtable_arrays.append(
+                self.struct_ref, row_ref, shapes, expires, created_version
+            ):
                 self._grow()
         if self._columns.space is Space.WGS84:
-            self._widen(first)
+            self._write_geodesic_boxes(first_filter)
 
-    def _write(self, filters: Sequence[Filter]) -> Any:
-        """Write filters to be added; the handle of their shapes comes back."""
-        table = FilterTable(self._columns, compact=False)
+    def _write_filters(self, filters: Sequence[Filter]) -> Any:
+        """Write filters to the row buffer. Return a struct reference of their shapes."""
+        table = FilterTable(self._columns, use_postings=False)
         table.add(0, filters)
         self.has_posting_filters |= any(len(t) < 3 and _has_list(t) for t in filters)
-        self._given.write(
+        self._row_buffer.write(
             table.checks, table.filter_check, table.set_start, table.set_items, table.strings
         )
-        return _laid_out(table.geometries)
+        return _shapes_ref(table.geometries)
 
-    def _write_filled(self, compiled: BoundTemplate) -> Any:
-        """Write a text of a form to be added; the handle of its shapes, or None: they are too."""
-        rows = template_rows(compiled.template, self._columns)
-        self.has_posting_filters |= rows.posted is not None
+    def _write_template(self, bound: BoundTemplate) -> Any:
+        """Write a bound template to the row buffer.
+
+        Return a struct reference of its shapes, or None if the shapes are in the buffer, too.
+        """
+        rows = template_rows(bound.template, self._columns)
+        self.has_posting_filters |= rows.posting_columns is not None
         numbers: dict[bytes, int] = {}
         start, items = [0], []
-        for keys in set_keys(rows, compiled, self._columns.tokenizer):
+        for keys in set_keys(rows, bound, self._columns.tokenizer):
             items += [numbers.setdefault(key, len(numbers)) for key in keys]
             start.append(len(items))
-        shapes = compiled.shapes if compiled.template.needs_no_validation else ()
-        self._given.write(
-            rows.packed(compiled.bounds), [0, rows.count], start, items, numbers, shapes
+        is_plain = bound.template.needs_no_validation
+        shapes = bound.shapes if is_plain else ()
+        self._row_buffer.write(
+            rows.pack(bound.bounds), [0, rows.count], start, items, numbers, shapes
         )
-        if compiled.template.needs_no_validation:
+        if is_plain:
             return None
-        return compiled.shapes_ref or memtable_arrays.laid_out(*outline_arrays(compiled.shapes))[0]
+        return bound.shapes_ref or memtable_arrays.laid_out(*outline_arrays(bound.shapes))[0]
 
-    def _widen(self, first: int) -> None:
-        """Let filters from one on have the boxes that distances on the ellipsoid reach."""
-        own = self._arrays
-        for number in range(first, int(self._sizes[memtable_arrays.FILTERS])):
-            low, high = own.filter_check[number], own.filter_check[number + 1]
-            places = bounding_boxes_of(own.checks[low:high], own.shapes)
-            boxes = places.hulls()
+    def _write_geodesic_boxes(self, first_filter: int) -> None:
+        """Replace the boxes of new filters: `append` does not know the reach of geodesics."""
+        arrays = self._arrays
+        for number in range(first_filter, int(self._sizes[memtable_arrays.FILTERS])):
+            low, high = arrays.filter_check[number], arrays.filter_check[number + 1]
+            bounding_boxes = bounding_boxes_of(arrays.checks[low:high], arrays.shapes)
+            boxes = bounding_boxes.hulls()
             sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-            sizes[places.kinds == NOTHING] = np.inf
+            sizes[bounding_boxes.kinds == NOTHING] = np.inf
             best = int(np.argmin(sizes)) if len(sizes) else -1
-            placed = best >= 0 and np.isfinite(sizes[best])
+            is_bounded = best >= 0 and np.isfinite(sizes[best])
             block, lane = divmod(number, WIDTH)
-            own.scan_column[number] = own.checks["column"][low + best] if placed else -1
-            own.scan_box[block, :, lane] = boxes[best] if placed else np.nan
-            last = (block + 1) * WIDTH
-            own.scan_free[block] = unbounded_lanes(own.scan_column[block * WIDTH : last])[0]
+            arrays.scan_column[number] = arrays.checks["column"][low + best] if is_bounded else -1
+            arrays.scan_box[block, :, lane] = boxes[best] if is_bounded else np.nan
+            columns = arrays.scan_column[block * WIDTH : (block + 1) * WIDTH]
+            arrays.scan_free[block] = unbounded_lanes(columns)[0]
 
     def remove(self, row: int, version: int) -> None:
-        """Delete a row from a version on: the count first, as in `Segment.remove`."""
+        """Delete a row from a version on; the count first, as in `Segment.remove`."""
         self._arrays.state[REMOVED] += 1
         self.deleted_version[row] = version
 
     def reset_versions(self) -> None:
-        """Begin with version 0 again: what is there is there, what is deleted is deleted."""
+        """Restart at version 0: live rows stay live, deleted rows stay deleted."""
         self.deleted_version[self.deleted_version != NOT_DELETED] = 0
         self._arrays.created_version[: len(self)] = 0
 
     def _grow(self) -> None:
-        """Move to arrays of twice the size."""
-        old, room = self._arrays, 2 * len(self._arrays.scan)
-        new = _filled(_empty(room), old)
+        """Move to arrays of twice the capacity."""
+        old, capacity = self._arrays, 2 * self.capacity
+        new = _copy_into(_allocate(capacity), old)
         words, count = new.vocabulary, int(self._sizes[memtable_arrays.WORDS])
         slots = vocabulary.reslotted(
             words._replace(slots=old.vocabulary.slots), count, len(words.start) - count
         )
-        new.filter_subscription[self._sizes[memtable_arrays.FILTERS] :] = room
+        new.filter_subscription[self._sizes[memtable_arrays.FILTERS] :] = capacity
         self._use(new._replace(state=old.state, vocabulary=words._replace(slots=slots)))
 
     def arrays_of(self, count: int) -> SegmentArrays:
-        """The arrays of the first so many rows, without the room behind."""
-        own = self._arrays
-        filters = int(np.searchsorted(own.filter_subscription, count))
-        checks = int(own.filter_check[filters])
+        """Return the arrays of the first `count` rows, without free capacity."""
+        arrays = self._arrays
+        filters = int(np.searchsorted(arrays.filter_subscription, count))
+        checks = int(arrays.filter_check[filters])
         blocks = -(-filters // WIDTH)
-        sizes, g = self._sizes, own.shapes
-        return own._replace(
-            checks=own.checks[:checks],
-            filter_check=own.filter_check[: filters + 1],
-            filter_subscription=own.filter_subscription[:filters],
-            deleted_version=own.deleted_version[:count],
+        sizes, g = self._sizes, arrays.shapes
+        return arrays._replace(
+            checks=arrays.checks[:checks],
+            filter_check=arrays.filter_check[: filters + 1],
+            filter_subscription=arrays.filter_subscription[:filters],
+            deleted_version=arrays.deleted_version[:count],
             created_version=empty_segment().created_version,
-            expires=own.expires[:count],
-            set_start=own.set_start[: sizes[memtable_arrays.SETS] + 1],
-            set_items=own.set_items[: sizes[memtable_arrays.SET_ITEMS]],
-            scan=own.scan[:filters],
-            scan_column=own.scan_column[:filters],
-            scan_box=own.scan_box[:blocks],
-            scan_free=unbounded_lanes(own.scan_column[:filters]),
-            path=own.path[:filters],
-            selectivity=own.selectivity[:filters],
-            vocabulary=own.vocabulary._replace(
-                start=own.vocabulary.start[: sizes[memtable_arrays.WORDS] + 1]
+            expires=arrays.expires[:count],
+            set_start=arrays.set_start[: sizes[memtable_arrays.SETS] + 1],
+            set_items=arrays.set_items[: sizes[memtable_arrays.SET_ITEMS]],
+            scan=arrays.scan[:filters],
+            scan_column=arrays.scan_column[:filters],
+            scan_box=arrays.scan_box[:blocks],
+            scan_free=unbounded_lanes(arrays.scan_column[:filters]),
+            path=arrays.path[:filters],
+            selectivity=arrays.selectivity[:filters],
+            vocabulary=arrays.vocabulary._replace(
+                start=arrays.vocabulary.start[: sizes[memtable_arrays.WORDS] + 1]
             ),
             shapes=ShapeArrays(
                 x=g.x[: sizes[memtable_arrays.POINTS]],
@@ -372,7 +388,7 @@ class Memtable:
 
 
 class MemtableView(SegmentReader):
-    """The rows that a memtable has at one moment."""
+    """The rows of a memtable at one moment."""
 
     def __init__(self, memtable: Memtable) -> None:
         self._memtable = memtable
@@ -388,12 +404,12 @@ class MemtableView(SegmentReader):
 
     @cached_property
     def arrays(self) -> SegmentArrays:  # type: ignore[override]
-        """The arrays, cut off behind these rows when first asked for."""
+        """The arrays of these rows, without free capacity."""
         return self._memtable.arrays_of(self._count)
 
     @property
     def names(self) -> pa.Table:
-        """The names, written when asked for."""
+        """The names by row, as in `Segment`."""
         return names_table(self._memtable.subscriptions[: self._count])
 
     def row_of(self, id: str) -> int:
@@ -401,7 +417,7 @@ class MemtableView(SegmentReader):
         return self._memtable.row_of(id)
 
     def stored_expression(self, row: int) -> Expression:
-        """The expression of a row, or its condition."""
+        """Return the expression of a row, or its condition."""
         return self._memtable.subscriptions[row].expression
 
     def remove(self, row: int, version: int) -> None:
@@ -410,7 +426,7 @@ class MemtableView(SegmentReader):
         self.removals += 1
 
     def reset_versions(self) -> None:
-        """Begin with version 0 again."""
+        """Restart at version 0."""
         self._memtable.reset_versions()
 
 
@@ -418,11 +434,16 @@ def _has_list(terms: Filter) -> bool:
     return any(isinstance(term.check, ListCheck) for term in terms)
 
 
-def _laid_out(geometries: Sequence[object]) -> Any:
-    """The handle of the shapes of geometries; raises GeometryError for the first bad one."""
-    found = [one for geometry in geometries if (one := read_unchecked(geometry)) is not None]
-    if len(found) == len(geometries):
-        shapes, usable = memtable_arrays.laid_out(*join_unchecked(found))
+def _shapes_ref(geometries: Sequence[object]) -> Any:
+    """Return a struct reference of the shapes of geometries.
+
+    Raises GeometryError for the first unusable geometry.
+    """
+    unchecked = [
+        shape for geometry in geometries if (shape := read_unchecked(geometry)) is not None
+    ]
+    if len(unchecked) == len(geometries):
+        shapes, usable = memtable_arrays.laid_out(*join_unchecked(unchecked))
         if usable:
             return shapes
     for geometry in geometries:
@@ -430,10 +451,10 @@ def _laid_out(geometries: Sequence[object]) -> Any:
     return struct_ref(Shapes.read_all(list(geometries)).arrays)
 
 
-def _filled(new: Any, old: Any) -> Any:
-    """Arrays, in named tuples, that begin with what the old ones hold."""
+def _copy_into(new: Any, old: Any) -> Any:
+    """Copy arrays, in nested named tuples, to the beginning of larger ones. Return these."""
     if isinstance(new, tuple):
-        return type(new)(*map(_filled, new, old))
+        return type(new)(*map(_copy_into, new, old))
     array: NDArray[Any] = new
     array[: len(old)] = old
     return array

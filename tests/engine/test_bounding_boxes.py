@@ -22,7 +22,7 @@ SPATIAL = [function.name for function in ast.SpatialFunction]
 
 def places(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
     """Of the only check of an expression."""
-    table = FilterTable(ColumnRegistry(space=space), compact=False)
+    table = FilterTable(ColumnRegistry(space=space), use_postings=False)
     table.add(0, to_filters(parse(text, space), space))
     arrays = table.arrays()
     assert len(arrays.checks) == 1

@@ -179,10 +179,10 @@ class ListCheck:
     column: Column
     function: ArrayFunction
     items: ListLiteral
-    tokenizer: Tokenizer = EVERY_WORD  # what makes words of the items, where they are compared
+    tokenizer: Tokenizer = EVERY_WORD  # splits the items into words where the column is a text
 
 
-# The cheapest first, in the order of the kinds of `fencepost.kernels.match.check_evaluation`.
+# Cheapest first; the order of the kinds in `fencepost.kernels.match.check_evaluation`.
 Check: TypeAlias = (
     NullCheck
     | BooleanCheck

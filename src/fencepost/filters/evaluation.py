@@ -1,7 +1,7 @@
-"""Conditions on one event, evaluated part by part: True, False or None for unknown.
+"""Evaluates a condition for one event, in plain Python: True, False, or None for unknown.
 
-For what is computed once for each event (columns, conditions between two attributes), for
-constants, and for explanations. Matching against many subscriptions does not come this way.
+Columns of the event, comparisons of two attributes, constants and explanations are evaluated here,
+once for each event. Kernels evaluate the checks of subscriptions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OPERATORS: dict[ComparisonOp, Callable[[Any, Any], bool]] = {
 
 
 def evaluate_condition(condition: ast.Condition, event: EventValues) -> bool | None:
-    """Whether a condition holds for an event; None if that is unknown."""
+    """Return whether a condition holds for an event; None if it is unknown."""
     match condition:
         case ast.Boolean(value):
             return value
@@ -62,11 +62,13 @@ def evaluate_condition(condition: ast.Condition, event: EventValues) -> bool | N
                 )
             )
         case ast.In(value, items):
-            found = [compare(ComparisonOp.EQ, value, item, event) for item in items]
-            return True if True in found else False if False in found else None
+            equal = [compare(ComparisonOp.EQ, value, item, event) for item in items]
+            return True if True in equal else False if False in equal else None
         case ast.Like(value, pattern):
-            text, form = as_string(value, event), as_string(pattern, event)
-            return None if text is None or form is None else matches_pattern(form, text)
+            text, wildcards = as_string(value, event), as_string(pattern, event)
+            if text is None or wildcards is None:
+                return None
+            return matches_pattern(wildcards, text)
         case ast.SpatialCondition(function, left, right):
             a, b = as_geometry(left, event), as_geometry(right, event)
             return None if a is None or b is None else evaluate_spatial(function, a, b)
@@ -86,7 +88,7 @@ def evaluate_condition(condition: ast.Condition, event: EventValues) -> bool | N
 
 
 def all_true(parts: object) -> bool | None:
-    """False if one is, true if all are, else unknown."""
+    """Return False if one part is false, True if all are true, else None."""
     result: bool | None = True
     for part in parts:  # type: ignore[attr-defined]
         if part is False:
@@ -97,20 +99,21 @@ def all_true(parts: object) -> bool | None:
 
 
 def negate(value: bool | None) -> bool | None:
-    """Not; unknown stays unknown."""
+    """Negate a truth value; unknown stays unknown."""
     return None if value is None else not value
 
 
 def compare(op: ComparisonOp, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
-    """Compare two values if they have a type in common."""
-    both = as_common_type(left, right, event)
-    return None if both is None else OPERATORS[op](*both)
+    """Compare two values; None if they have no type in common."""
+    operands = as_common_type(left, right, event)
+    return None if operands is None else OPERATORS[op](*operands)
 
 
 def as_common_type(left: ast.Value, right: ast.Value, event: EventValues) -> tuple[Any, Any] | None:
-    """Two values as numbers, strings, booleans or instants (pairs), if they have a type in common.
+    """Return two values as numbers, strings, booleans or instants (pairs).
 
-    Two strings are strings, even where both could be read as times.
+    None if they have no type in common. Two strings are compared as strings, even where both could
+    be read as times.
     """
     for read in (as_number, as_string, as_boolean, _instant):
         a, b = read(left, event), read(right, event)
@@ -120,20 +123,20 @@ def as_common_type(left: ast.Value, right: ast.Value, event: EventValues) -> tup
 
 
 def _instant(value: ast.Value, event: EventValues) -> DoubleDouble | None:
-    """A value as an instant; a string in ISO 8601 is one beside a time."""
+    """Return a value as an instant; a string in ISO 8601, compared with a time, is an instant."""
     if isinstance(value, ast.String):
         return value_types.time_of(value.value)
     return as_time(value, event)
 
 
 def as_number_pair(value: ast.Value, event: EventValues) -> DoubleDouble | None:
-    """A value as a number."""
+    """Return a value as a number: its nearest double and the remainder."""
     result = as_number(value, event)
     return None if result is None else value_types.to_double_double(result)
 
 
 def as_number(value: ast.Value, event: EventValues) -> int | float | Fraction | None:
-    """A value as an exact number."""
+    """Return a value as an exact number."""
     match value:
         case ast.Number(constant):
             return constant
@@ -148,10 +151,10 @@ def as_number(value: ast.Value, event: EventValues) -> int | float | Fraction | 
 def calculate(
     op: ArithmeticOp, a: int | float | Fraction, b: int | float | Fraction
 ) -> int | float | Fraction | None:
-    """Arithmetic: exact on integers for + - *, doubles otherwise; None where it has no result."""
-    whole = isinstance(a, int) and isinstance(b, int)
+    """Return a result: exact for + - * of integers, otherwise in doubles; None if undefined."""
+    is_whole = isinstance(a, int) and isinstance(b, int)
     try:
-        if not whole or op in (ArithmeticOp.DIVIDE, ArithmeticOp.POWER):
+        if not is_whole or op in (ArithmeticOp.DIVIDE, ArithmeticOp.POWER):
             a, b = float(a), float(b)
         result: int | float | Fraction | complex
         if op is ArithmeticOp.ADD:
@@ -164,7 +167,7 @@ def calculate(
             result = a / b
         elif op is ArithmeticOp.POWER:
             result = a**b
-        elif whole:
+        elif is_whole:
             quotient = abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1)
             result = quotient if op is ArithmeticOp.DIV else int(a) - int(b) * quotient
         else:
@@ -180,14 +183,14 @@ def calculate(
 
 
 def _quotient(a: float, b: float) -> float:
-    """The exact quotient of two doubles, cut towards zero."""
+    """Return the exact quotient of two doubles, truncated towards zero."""
     if math.isinf(a) or math.isinf(b):
         return float(math.trunc(a / b)) if not math.isinf(a) else a / b
     return float(math.trunc(Fraction(a) / Fraction(b)))
 
 
 def as_string(value: ast.Value, event: EventValues) -> str | None:
-    """A value as a string."""
+    """Return a value as a string."""
     match value:
         case ast.String(constant):
             return constant
@@ -200,7 +203,7 @@ def as_string(value: ast.Value, event: EventValues) -> str | None:
 
 
 def as_boolean(value: ast.Value, event: EventValues) -> bool | None:
-    """A value as a boolean."""
+    """Return a value as a boolean."""
     match value:
         case ast.Boolean(constant):
             return constant
@@ -210,7 +213,7 @@ def as_boolean(value: ast.Value, event: EventValues) -> bool | None:
 
 
 def as_time(value: ast.Value, event: EventValues) -> DoubleDouble | None:
-    """A value as an instant."""
+    """Return a value as an instant."""
     match value:
         case ast.Time(nanoseconds):
             return value_types.to_double_double(nanoseconds)
@@ -220,7 +223,7 @@ def as_time(value: ast.Value, event: EventValues) -> DoubleDouble | None:
 
 
 def as_span(value: ast.Value, event: EventValues) -> tuple[DoubleDouble, DoubleDouble] | None:
-    """A value as a span of time."""
+    """Return a value as a span of time."""
     match value:
         case ast.Time():
             instant = as_time(value, event)
@@ -236,7 +239,7 @@ def as_span(value: ast.Value, event: EventValues) -> tuple[DoubleDouble, DoubleD
 
 
 def column_pair(column: Column, event: EventValues) -> DoubleDouble | None:
-    """What an event has for a column of numbers."""
+    """Return an event's value of a column of numbers or times."""
     source: Any = column.source
     if column.kind is ColumnKind.NUMBER:
         return as_number_pair(source, event)
@@ -249,7 +252,7 @@ def column_pair(column: Column, event: EventValues) -> DoubleDouble | None:
 
 
 def column_truth(column: Column, event: EventValues) -> bool | None:
-    """What an event has for a column of truth values."""
+    """Return an event's value of a column of truth values."""
     source: Any = column.source
     if column.kind is ColumnKind.TRUTH:
         return evaluate_condition(source, event)
@@ -261,14 +264,16 @@ def spans_relate(
     left: tuple[DoubleDouble, DoubleDouble],
     right: tuple[DoubleDouble, DoubleDouble],
 ) -> bool:
-    """Whether two spans have a relation."""
+    """Whether a temporal function holds for two spans."""
     return all(
-        OPERATORS[op](left[own], right[other]) for own, op, other in SPAN_RULES[function]
+        OPERATORS[op](left[left_end], right[right_end])
+        for left_end, op, right_end in SPAN_RULES[function]
     ) == (function is not TemporalFunction.T_DISJOINT)
 
 
 START, END = 0, 1
-# Which ends of the left and right span compare how; DISJOINT is the negation of its rule.
+# Comparisons that must all hold: an end of the left span, an operator, an end of the right span.
+# T_DISJOINT is the negation of its comparisons.
 SPAN_RULES: dict[TemporalFunction, tuple[tuple[int, ComparisonOp, int], ...]] = {
     TemporalFunction.T_AFTER: ((START, ComparisonOp.GT, END),),
     TemporalFunction.T_BEFORE: ((END, ComparisonOp.LT, START),),
@@ -297,7 +302,7 @@ SPAN_RULES: dict[TemporalFunction, tuple[tuple[int, ComparisonOp, int], ...]] = 
 
 
 def as_geometry(value: ast.Value, event: EventValues) -> Shapes | None:
-    """A value as a geometry."""
+    """Return a value as a geometry."""
     match value:
         case ast.Geometry(constant):
             return Shapes.read_one(constant)
@@ -312,7 +317,10 @@ def lists_relate(
     right: ast.Property | ast.ListLiteral,
     event: EventValues,
 ) -> bool | None:
-    """Whether two lists, as sets, have a relation; text is a set of words beside keywords."""
+    """Whether an array function holds for two lists, taken as sets.
+
+    A text that is compared with a list of keywords is the set of its words.
+    """
     a_items, b_items = items_of(left, right, event), items_of(right, left, event)
     if a_items is None or b_items is None:
         return None
@@ -323,38 +331,41 @@ def lists_relate(
         return a <= b
     if function is ArrayFunction.A_EQUALS:
         return a == b
-    literal = {type(left), type(right)} != {ast.Property}
-    if literal and not (b if isinstance(right, ast.ListLiteral) else a):
-        return True  # no keywords, no condition
+    has_literal = {type(left), type(right)} != {ast.Property}
+    if has_literal and not (b if isinstance(right, ast.ListLiteral) else a):
+        return True  # a list without keywords sets no condition
     return bool(a & b)
 
 
 def items_of(
     value: ast.Property | ast.ListLiteral, other: ast.Property | ast.ListLiteral, event: EventValues
 ) -> dict[object, object] | None:
-    """The items of a list, or words of a text, by what makes them equal to those of the other."""
+    """Return the items of a list or the words of a text, by a key.
+
+    Items have equal keys exactly if they are equal when compared with the `other` list.
+    """
     if isinstance(value, ast.ListLiteral):
-        text = isinstance(other, ast.Property) and isinstance(event.get(other.name), str)
-        if not text:
+        is_text = isinstance(other, ast.Property) and isinstance(event.get(other.name), str)
+        if not is_text:
             return {literal_key(item): item for item in value.items}
         words = [item.value for item in value.items if isinstance(item, ast.String)]
         if len(words) < len(value.items):
             return None
         return {word: word for word in event.tokenizer.keywords(words)}
-    found = event.get(value.name)
-    if isinstance(found, str):
+    attribute = event.get(value.name)
+    if isinstance(attribute, str):
         if not isinstance(other, ast.ListLiteral):
             return None
-        return {word: word for word in event.tokenizer.tokens(found)}
-    items = value_types.list_of(found)
+        return {word: word for word in event.tokenizer.tokens(attribute)}
+    items = value_types.list_of(attribute)
     if items is None:
         return None
-    # An item of no type that we compare equals nothing.
+    # An item of a type that the language cannot compare equals no other item.
     return {value_types.item_key(item) or object(): item for item in items}
 
 
 def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes:
-    """What makes an item of an event's list equal to a literal one: see `values.item_key`."""
+    """Return the key of a literal item, as `value_types.item_key` returns that of an event's."""
     key = (
         value_types.time_key(item.nanoseconds)
         if isinstance(item, ast.Time)
@@ -365,16 +376,16 @@ def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes
 
 
 def matches_pattern(pattern: str, text: str) -> bool:
-    """Whether a string has a form."""
-    form = np.frombuffer(bytearray(compile_pattern(pattern)), np.uint8)
-    body = np.frombuffer(bytearray(text.encode("utf-8", "surrogatepass")), np.uint8)
-    return bool(like_bytes(form, 0, len(form), body, 0, len(body)))
+    """Whether a text matches a LIKE pattern."""
+    compiled = np.frombuffer(bytearray(compile_pattern(pattern)), np.uint8)
+    encoded = np.frombuffer(bytearray(text.encode("utf-8", "surrogatepass")), np.uint8)
+    return bool(like_bytes(compiled, 0, len(compiled), encoded, 0, len(encoded)))
 
 
 def _folded(kind: ast.StringFold, text: str) -> str:
-    """A string without its case or accents."""
+    """Return a text without its case or accents."""
     if kind is ast.StringFold.CASEI:
         return text.casefold()
-    apart = unicodedata.normalize("NFD", text)
-    bare = "".join(c for c in apart if not unicodedata.category(c).startswith("M"))
-    return unicodedata.normalize("NFC", bare)
+    decomposed = unicodedata.normalize("NFD", text)
+    unmarked = "".join(c for c in decomposed if not unicodedata.category(c).startswith("M"))
+    return unicodedata.normalize("NFC", unmarked)

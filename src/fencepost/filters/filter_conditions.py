@@ -1,8 +1,9 @@
-"""Terms and filters back into conditions of the language: the way from `normal.py` back.
+"""Turns terms and filters back into conditions of the language: the inverse of `normal_form`.
 
-A time that is not given as a string (`Kind.NATIVE_TIME`) has no condition of its own: in t > '2024-05-01'
-strings are compared as strings, and times as times. Such a term is written with the text that
-`spelling` gives for its time, or as a comparison with the time, which also takes strings.
+A check of native times (`ColumnKind.NATIVE_TIME`) has no condition of its own, since the condition
+t > '2024-05-01' compares strings with the string as well as native times with the time. Such a term
+becomes a comparison with the value that `spelling` returns for its time: the original string, or a
+time, with which the language also compares strings.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ _ALL_TIME = ast.Interval(None, None)
 
 
 def time_of_pair(pair: DoubleDouble) -> ast.Time:
-    """The literal of an instant; a date where it is the start of a day."""
+    """Return the literal of an instant; a date if the instant is the start of a day."""
     nanoseconds = int(_exact(pair))
     return ast.Time(nanoseconds, nanoseconds % DAY == 0)
 
 
 def number_of_pair(pair: DoubleDouble) -> ast.Number:
-    """The literal of a number, whole where it is."""
-    whole = not pair[0] % 1 and abs(pair[0]) <= _LARGEST_WHOLE
-    return ast.Number(int(_exact(pair)) if whole or pair[1] else pair[0])
+    """Return the literal of a number; an integer if the number is whole."""
+    is_whole = not pair[0] % 1 and abs(pair[0]) <= _LARGEST_WHOLE
+    return ast.Number(int(_exact(pair)) if is_whole or pair[1] else pair[0])
 
 
 def _exact(pair: DoubleDouble) -> Fraction:
@@ -70,7 +71,7 @@ def _exact(pair: DoubleDouble) -> Fraction:
 
 
 def disjunction_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
-    """A disjunction; of nothing it is FALSE."""
+    """Return the disjunction of conditions; without conditions FALSE."""
     parts = tuple(dict.fromkeys(conditions))
     if not parts:
         return ast.Boolean(False)
@@ -78,22 +79,23 @@ def disjunction_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
 
 
 def conjunction_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
-    """A conjunction; of nothing it is TRUE."""
+    """Return the conjunction of conditions; without conditions TRUE."""
     parts: dict[ast.Condition, None] = {}
-    for one in conditions:
-        parts.update(dict.fromkeys(one.parts if isinstance(one, ast.And) else (one,)))
+    for condition in conditions:
+        conjuncts = condition.parts if isinstance(condition, ast.And) else (condition,)
+        parts.update(dict.fromkeys(conjuncts))
     if not parts:
         return ast.Boolean(True)
     return next(iter(parts)) if len(parts) == 1 else ast.And(tuple(parts))
 
 
 def condition_of_filter(terms: Filter, spelling: Spelling = time_of_pair) -> ast.Condition:
-    """The conjunction of the terms of a filter."""
+    """Return the conjunction of the terms of a filter."""
     return conjunction_of(condition_of_term(term, spelling) for term in terms)
 
 
 def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Condition:
-    """The condition that a term stands for."""
+    """Return a condition that is true exactly if a term is."""
     check = term.check
     if isinstance(check, RangeCheck):
         return _range(check, term.negated, spelling)
@@ -105,8 +107,8 @@ def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Cond
             op = ComparisonOp.NE if term.negated else ComparisonOp.EQ
             return ast.Comparison(op, source, ast.String(strings[0]))
         case OrderCheck(_, op, bound):
-            chosen = _OPPOSITE[op] if term.negated else op
-            return ast.Comparison(chosen, source, ast.String(bound))
+            op = _OPPOSITE[op] if term.negated else op
+            return ast.Comparison(op, source, ast.String(bound))
     condition: ast.Condition
     match check:
         case MemberCheck(_, strings):
@@ -118,9 +120,9 @@ def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Cond
         case RelateCheck(_, function, geometry):
             condition = ast.SpatialCondition(function, _attribute(source), geometry)
         case NearCheck(_, measure, strict, geometry, distance):
-            away = near_function_of(DistanceBound(measure, strict, term.negated))
-            if away is not None:
-                return ast.NearCondition(away, _attribute(source), geometry, distance)
+            near = near_function_of(DistanceBound(measure, strict, term.negated))
+            if near is not None:
+                return ast.NearCondition(near, _attribute(source), geometry, distance)
             condition = ast.NearCondition(check.function, _attribute(source), geometry, distance)
         case ListCheck(_, array, items):
             condition = ast.ArrayCondition(array, _attribute(source), items)
@@ -137,8 +139,7 @@ def _boolean(check: BooleanCheck, negated: bool) -> ast.Condition:
     source = check.column.source
     if check.column.kind is ColumnKind.TRUTH:
         condition: ast.Condition = source  # type: ignore[assignment]
-        asked = {(False, True): condition, (True, False): ast.Not(condition)}
-        return asked[allowed]
+        return {(False, True): condition, (True, False): ast.Not(condition)}[allowed]
     if allowed == (False, True) and isinstance(source, ast.Property):
         return ast.IsTrue(source)
     op, bound = {
@@ -157,7 +158,7 @@ def _range(check: RangeCheck, negated: bool, spelling: Spelling) -> ast.Conditio
     bounds = _bounds(check)
     if len(bounds) == 1 and negated:
         bounds, negated = [(_OPPOSITE[bounds[0][0]], bounds[0][1])], False
-    condition = conjunction_of(_bounded(check, op, bound, spelling) for op, bound in bounds)
+    condition = conjunction_of(_comparison(check, op, bound, spelling) for op, bound in bounds)
     return ast.Not(condition) if negated else condition
 
 
@@ -172,23 +173,24 @@ def _bounds(check: RangeCheck) -> list[tuple[ComparisonOp, DoubleDouble]]:
     return bounds or [(ComparisonOp.GE, UNBOUNDED_START)]
 
 
-def _bounded(
+def _comparison(
     check: RangeCheck, op: ComparisonOp, bound: DoubleDouble, spelling: Spelling
 ) -> ast.Condition:
     kind = check.column.kind
     source: ast.Value = check.column.source  # type: ignore[assignment]
     if kind in (ColumnKind.SPAN_START, ColumnKind.SPAN_END):
         assert isinstance(source, _Span)
-        return _end_of_span(source, kind, op, bound)
+        return _span_end(source, kind, op, bound)
     if kind is ColumnKind.NUMBER:
         return ast.Comparison(op, source, number_of_pair(bound))
     write = spelling if kind is ColumnKind.NATIVE_TIME else time_of_pair
     return ast.Comparison(op, source, write(bound))
 
 
-# How an end is told to be beyond a bound (a start later, an end earlier) or at it, beside the
-# bound itself; and beside all time, for a bound that is infinite, where two functions together
-# leave the other end of the span free.
+# Temporal functions that are true of a span whose start is later than a bound, or whose end is
+# earlier (beyond), and of a span whose start or end is the bound (at). The second operand is the
+# bound; if the bound is infinite, it is all of time, and two functions together leave the span's
+# other end free.
 _BEYOND_AND_AT: dict[
     tuple[ColumnKind, DoubleDouble | None], tuple[set[TemporalFunction], set[TemporalFunction]]
 ] = {
@@ -207,13 +209,13 @@ _BEYOND_AND_AT: dict[
 }
 
 
-def _end_of_span(
+def _span_end(
     span: _Span, kind: ColumnKind, op: ComparisonOp, bound: DoubleDouble
 ) -> ast.Condition:
-    """A bound on the start or the end of a span."""
-    infinite = bound in (UNBOUNDED_START, UNBOUNDED_END)
-    other: _Span = _ALL_TIME if infinite else time_of_pair(bound)
-    beyond, at = _BEYOND_AND_AT[kind, bound if infinite else None]
+    """Return a comparison of the start or the end of a span with a bound."""
+    is_infinite = bound in (UNBOUNDED_START, UNBOUNDED_END)
+    operand: _Span = _ALL_TIME if is_infinite else time_of_pair(bound)
+    beyond, at = _BEYOND_AND_AT[kind, bound if is_infinite else None]
     if kind is ColumnKind.SPAN_END:
         op = _MIRRORED.get(op, op)
     functions, negated = {
@@ -224,8 +226,8 @@ def _end_of_span(
         ComparisonOp.LT: (beyond | at, True),
         ComparisonOp.LE: (beyond, True),
     }[op]
-    if negated and not functions:  # true of every span, but of nothing else
+    if negated and not functions:  # true of every span; unknown of other values
         functions, negated = {TemporalFunction.T_INTERSECTS}, False
-    chosen = [one for one in TemporalFunction if one in functions]
-    condition = disjunction_of(ast.TemporalCondition(one, span, other) for one in chosen)
+    ordered = [function for function in TemporalFunction if function in functions]
+    condition = disjunction_of(ast.TemporalCondition(f, span, operand) for f in ordered)
     return ast.Not(condition) if negated else condition

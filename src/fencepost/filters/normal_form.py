@@ -1,10 +1,10 @@
-"""A condition as a disjunction of filters, each a conjunction of checks.
+"""Disjunctive normal form: `to_filters` turns a condition into filters, one of which must hold.
 
-In three-valued logic De Morgan's laws and distribution hold as usual, and a disjunction is true
-exactly if one of its parts is, a conjunction if all are. So NOT is pushed down to the checks,
-AND is multiplied out over OR, and what remains of NOT is a check that must be false; so is what
-a function asks by its contrary, such as S_BEYOND. Where both
-sides of a condition come from the event, its truth is a column of its own.
+De Morgan's laws and distributivity hold in three-valued logic too; a disjunction is true exactly
+if one of its parts is true, and a conjunction if all of them are. So NOT is pushed down to the
+checks, where it becomes a negated term, and AND is multiplied out over OR. A function that is the
+negation of another becomes a negated term as well: S_BEYOND is NOT S_DWITHIN. A condition that
+compares two values of the event is a column of its own, whose value is the condition's truth.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from fencepost.filters.checks import (
 from fencepost.geometry.space import Space
 
 MAX_FILTERS = 1024
+"""Filters that one condition may have."""
 
-_NOTHING = EventValues({})
-_FLIPPED = {
+_NO_EVENT = EventValues({})
+_MIRRORED = {
     ComparisonOp.LT: ComparisonOp.GT,
     ComparisonOp.LE: ComparisonOp.GE,
     ComparisonOp.GT: ComparisonOp.LT,
@@ -49,7 +50,7 @@ _FLIPPED = {
     ComparisonOp.EQ: ComparisonOp.EQ,
     ComparisonOp.NE: ComparisonOp.NE,
 }
-_TEMPORAL_CONVERSE = {
+_TEMPORAL_CONVERSES = {
     TemporalFunction.T_AFTER: TemporalFunction.T_BEFORE,
     TemporalFunction.T_CONTAINS: TemporalFunction.T_DURING,
     TemporalFunction.T_FINISHES: TemporalFunction.T_FINISHEDBY,
@@ -57,7 +58,7 @@ _TEMPORAL_CONVERSE = {
     TemporalFunction.T_MEETS: TemporalFunction.T_METBY,
     TemporalFunction.T_OVERLAPS: TemporalFunction.T_OVERLAPPEDBY,
 }
-_TEMPORAL_CONVERSE |= {other: function for function, other in _TEMPORAL_CONVERSE.items()}
+_TEMPORAL_CONVERSES |= {converse: function for function, converse in _TEMPORAL_CONVERSES.items()}
 ARRAY_CONVERSES = {
     ArrayFunction.A_CONTAINS: ArrayFunction.A_CONTAINEDBY,
     ArrayFunction.A_CONTAINEDBY: ArrayFunction.A_CONTAINS,
@@ -69,22 +70,25 @@ _NEVER: list[Filter] = []
 
 
 def to_filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filter]:
-    """The filters of which one must hold; none where nothing can match.
+    """Return the filters of a condition, which is true if one of them holds.
+
+    The list is empty if no event can match; a filter without terms holds for every event.
 
     Raises
     ------
     LanguageError
-        If there are more than `MOST_FILTERS`.
+        If the condition has more than `MAX_FILTERS` filters.
     """
 
-    def in_space(part: ast.Condition, negated: bool) -> list[Filter]:
-        match part:
+    def atom_in_space(atom: ast.Condition, negated: bool) -> list[Filter]:
+        match atom:
             case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
-                nothing = EventValues({}, space=space)
-                return _constant(evaluation.evaluate_condition(part, nothing), negated)
-        return _atom(part, negated)
+                no_event = EventValues({}, space=space)
+                return _constant(evaluation.evaluate_condition(atom, no_event), negated)
+        return _atom(atom, negated)
 
-    return ast.fold_condition(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
+    atom = _atom if space is Space.PLANAR else atom_in_space
+    return ast.fold_condition(condition, atom, _conjunction, _disjunction)
 
 
 def _atom(condition: ast.Condition, negated: bool) -> list[Filter]:
@@ -106,62 +110,65 @@ def _is_null(condition: ast.IsNull, negated: bool) -> list[Filter]:
 def _like(condition: ast.Like, negated: bool) -> list[Filter]:
     value, pattern = condition.value, condition.pattern
     if not _is_constant(pattern) or _is_constant(value):
-        return _of_event_alone(condition, negated)
-    form = evaluation.as_string(pattern, _NOTHING)
-    if form is None:
+        return _truth_column(condition, negated)
+    text = evaluation.as_string(pattern, _NO_EVENT)
+    if text is None:
         return _NEVER
-    return _term(LikeCheck(Column(ColumnKind.STRING, value), form), negated)
+    return _term(LikeCheck(Column(ColumnKind.STRING, value), text), negated)
 
 
 def _spatial(condition: ast.SpatialCondition, negated: bool) -> list[Filter]:
     match condition:
-        case ast.SpatialCondition(function, ast.Property() as place, ast.Geometry() as geometry):
+        case ast.SpatialCondition(function, ast.Property() as source, ast.Geometry() as geometry):
             pass
-        case ast.SpatialCondition(function, ast.Geometry() as geometry, ast.Property() as place):
+        case ast.SpatialCondition(function, ast.Geometry() as geometry, ast.Property() as source):
             function = spatial_relations.CONVERSES.get(function, function)
         case _:
-            return _of_event_alone(condition, negated)
-    return _term(RelateCheck(Column(ColumnKind.GEOMETRY, place), function, geometry), negated)
+            return _truth_column(condition, negated)
+    return _term(RelateCheck(Column(ColumnKind.GEOMETRY, source), function, geometry), negated)
 
 
 def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
     match condition.left, condition.right:
-        case (ast.Property() as place, ast.Geometry() as geometry):
+        case (ast.Property() as source, ast.Geometry() as geometry):
             pass
-        case (ast.Geometry() as geometry, ast.Property() as place):
+        case (ast.Geometry() as geometry, ast.Property() as source):
             pass
         case _:
-            return _of_event_alone(condition, negated)
-    column = Column(ColumnKind.GEOMETRY, place)
-    measure, strict, away = DISTANCE_BOUNDS[condition.function]
+            return _truth_column(condition, negated)
+    column = Column(ColumnKind.GEOMETRY, source)
+    measure, strict, is_negation = DISTANCE_BOUNDS[condition.function]
     check = NearCheck(column, measure, strict, geometry, condition.distance)
-    return _term(check, negated != away)
+    return _term(check, negated != is_negation)
 
 
 def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:
     match condition:
-        case ast.ArrayCondition(function, ast.Property() as own, ast.ListLiteral() as items):
+        case ast.ArrayCondition(function, ast.Property() as source, ast.ListLiteral() as items):
             pass
-        case ast.ArrayCondition(function, ast.ListLiteral() as items, ast.Property() as own):
+        case ast.ArrayCondition(function, ast.ListLiteral() as items, ast.Property() as source):
             function = ARRAY_CONVERSES.get(function, function)
         case _:
-            return _of_event_alone(condition, negated)
-    return _term(ListCheck(Column(ColumnKind.LIST, own), function, items), negated)
+            return _truth_column(condition, negated)
+    return _term(ListCheck(Column(ColumnKind.LIST, source), function, items), negated)
 
 
 def _temporal(condition: ast.TemporalCondition, negated: bool) -> list[Filter]:
     function, left, right = condition.function, condition.left, condition.right
     if _is_constant(left) == _is_constant(right):
-        return _of_event_alone(condition, negated)
+        return _truth_column(condition, negated)
     if _is_constant(left):
-        function, left, right = _TEMPORAL_CONVERSE.get(function, function), right, left
+        function, left, right = _TEMPORAL_CONVERSES.get(function, function), right, left
     return _span_ends(function, left, right, negated)
 
 
-def _of_event_alone(condition: ast.Condition, negated: bool) -> list[Filter]:
-    """A condition without a constant to compare with, or with nothing but constants."""
+def _truth_column(condition: ast.Condition, negated: bool) -> list[Filter]:
+    """Return the filters of a condition that compares no column with a constant.
+
+    Its truth is a column of the event, or constant where the condition has no attribute.
+    """
     if not any(True for _ in ast.properties(condition)):
-        return _constant(evaluation.evaluate_condition(condition, _NOTHING), negated)
+        return _constant(evaluation.evaluate_condition(condition, _NO_EVENT), negated)
     return _term(BooleanCheck(Column(ColumnKind.TRUTH, condition), False, True), negated)
 
 
@@ -173,28 +180,28 @@ def _term(check: Check, negated: bool) -> list[Filter]:
     return [(Term(check, negated),)]
 
 
-def _any(parts: Iterable[list[Filter]]) -> list[Filter]:
-    found = [one for part in parts for one in part]
-    if len(found) > 1:
-        found = list(dict.fromkeys(found))
-    if len(found) > MAX_FILTERS:
-        _refuse(len(found))
-    return found
+def _disjunction(parts: Iterable[list[Filter]]) -> list[Filter]:
+    filters = [terms for part in parts for terms in part]
+    if len(filters) > 1:
+        filters = list(dict.fromkeys(filters))
+    if len(filters) > MAX_FILTERS:
+        _raise_too_many(len(filters))
+    return filters
 
 
-def _all(parts: Iterable[list[Filter]]) -> list[Filter]:
-    """The product. Parts of one filter, the usual ones, are put together in one go."""
-    together: list[Term] = []
-    choices = []
+def _conjunction(parts: Iterable[list[Filter]]) -> list[Filter]:
+    """Multiply out. Most parts have one filter; their terms are concatenated without a product."""
+    common: list[Term] = []
+    disjunctions = []
     for part in parts:
         if len(part) == 1:
-            together += part[0]
+            common += part[0]
         else:
-            choices.append(part)
-    product = [_distinct(together)]
-    for part in choices:
+            disjunctions.append(part)
+    product = [_distinct(common)]
+    for part in disjunctions:
         if len(product) * len(part) > MAX_FILTERS:
-            _refuse(len(product) * len(part))
+            _raise_too_many(len(product) * len(part))
         product = list(
             dict.fromkeys(_distinct([*first, *second]) for first in product for second in part)
         )
@@ -202,13 +209,14 @@ def _all(parts: Iterable[list[Filter]]) -> list[Filter]:
 
 
 def _distinct(terms: list[Term]) -> Filter:
-    """The terms without repeated ones, which only those with checks of one type can be."""
+    """Drop repeated terms, keeping the order."""
+    # Terms can be equal only where their checks are of one type; this test is cheaper than a dict.
     if len({type(term.check) for term in terms}) == len(terms):
         return tuple(terms)
     return tuple(dict.fromkeys(terms))
 
 
-def _refuse(count: int) -> None:
+def _raise_too_many(count: int) -> None:
     raise LanguageError(
         f"the expression multiplies out to {count:,} or more alternatives; at most "
         f"{MAX_FILTERS:,} are allowed: split it into several subscriptions of one subscriber"
@@ -216,35 +224,37 @@ def _refuse(count: int) -> None:
 
 
 def _in(condition: ast.In, negated: bool) -> list[Filter]:
-    """Items by type: an event's value can be compared with those of its own type only.
+    """Return the filters of IN: one check for each type of the items.
 
-    Negated, each type needs a value of it that equals none of its items; one will do, since a
-    value has one type. Only a string can be two things, beside times.
+    A value is compared with the items of its own type only. So the negation also is a disjunction
+    over the types: the value is of one type and equals none of the items of that type. Strings
+    beside times are the exception, because a string can be read as a time.
     """
     value, items = condition.value, condition.items
-    times = any(isinstance(item, ast.Time) for item in items)
+    has_times = any(isinstance(item, ast.Time) for item in items)
     strings = [item for item in items if isinstance(item, (ast.String, ast.FoldedString))]
-    if _is_constant(value) or (times and strings) or not items:
-        return _of_event_alone(condition, negated)
-    kinds: list[list[Filter]] = []
+    if _is_constant(value) or (has_times and strings) or not items:
+        return _truth_column(condition, negated)
+    by_type: list[list[Filter]] = []
     if strings:
-        texts = [evaluation.as_string(item, _NOTHING) for item in strings]
-        known = tuple(dict.fromkeys(text for text in texts if text is not None))
-        kinds.append(_term(MemberCheck(Column(ColumnKind.STRING, value), known), negated))
-        kinds.append(_clocks(value, known, ComparisonOp.EQ, negated))
-    rest: dict[type, list[list[Filter]]] = {}
+        texts = [evaluation.as_string(item, _NO_EVENT) for item in strings]
+        members = tuple(dict.fromkeys(text for text in texts if text is not None))
+        by_type.append(_term(MemberCheck(Column(ColumnKind.STRING, value), members), negated))
+        by_type.append(_native_times(value, members, ComparisonOp.EQ, negated))
+    comparisons: dict[type, list[list[Filter]]] = {}
     for item in items:
         if not isinstance(item, (ast.String, ast.FoldedString)):
-            one = _compare(ComparisonOp.EQ, value, item, negated)
-            rest.setdefault(type(item), []).append(one)
-    kinds.extend(_all(parts) if negated else _any(parts) for parts in rest.values())
-    return _any(kinds)
+            equal = _compare(ComparisonOp.EQ, value, item, negated)
+            comparisons.setdefault(type(item), []).append(equal)
+    join = _conjunction if negated else _disjunction
+    by_type.extend(join(parts) for parts in comparisons.values())
+    return _disjunction(by_type)
 
 
-def _clocks(
+def _native_times(
     value: ast.Value, texts: Iterable[str], op: ComparisonOp, negated: bool
 ) -> list[Filter]:
-    """Strings in ISO 8601 beside an event's value that is a time, and no string."""
+    """Return the filters that compare a native time of the event with strings in ISO 8601."""
     if not isinstance(value, ast.Property):
         return _NEVER
     instants = [value_types.time_of(text) for text in texts]
@@ -252,7 +262,7 @@ def _clocks(
     parts = [_term(_range(column, op, instant), negated) for instant in instants if instant]
     if not parts:
         return _NEVER
-    return _all(parts) if negated else _any(parts)
+    return _conjunction(parts) if negated else _disjunction(parts)
 
 
 def _comparison(condition: ast.Comparison, negated: bool) -> list[Filter]:
@@ -264,42 +274,42 @@ def _between(condition: ast.Between, negated: bool) -> list[Filter]:
         _compare(ComparisonOp.GE, condition.value, condition.low, negated),
         _compare(ComparisonOp.LE, condition.value, condition.high, negated),
     ]
-    return _any(ends) if negated else _all(ends)
+    return _disjunction(ends) if negated else _conjunction(ends)
 
 
 def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
     if _is_constant(left) and not _is_constant(right):
-        op, left, right = _FLIPPED[op], right, left
+        op, left, right = _MIRRORED[op], right, left
     if not _is_constant(right) or _is_constant(left):
-        return _of_event_alone(ast.Comparison(op, left, right), negated)
+        return _truth_column(ast.Comparison(op, left, right), negated)
     if op is ComparisonOp.NE:
         op, negated = ComparisonOp.EQ, not negated
-    number = evaluation.as_number(right, _NOTHING)
+    number = evaluation.as_number(right, _NO_EVENT)
     if number is not None:
         if not value_types.is_exact_double_double(number):
-            return _of_event_alone(ast.Comparison(op, left, right), negated)
+            return _truth_column(ast.Comparison(op, left, right), negated)
         return _term(
             _range(Column(ColumnKind.NUMBER, left), op, value_types.to_double_double(number)),
             negated,
         )
-    instant = evaluation.as_time(right, _NOTHING)
+    instant = evaluation.as_time(right, _NO_EVENT)
     if instant is not None:
         return _term(_range(Column(ColumnKind.TIME, left), op, instant), negated)
-    text = evaluation.as_string(right, _NOTHING)
+    text = evaluation.as_string(right, _NO_EVENT)
     if text is not None:
         column = Column(ColumnKind.STRING, left)
         check: Check = (
             MemberCheck(column, (text,)) if op is ComparisonOp.EQ else OrderCheck(column, op, text)
         )
-        return _any((_term(check, negated), _clocks(left, (text,), op, negated)))
-    flag = evaluation.as_boolean(right, _NOTHING)
+        return _disjunction((_term(check, negated), _native_times(left, (text,), op, negated)))
+    flag = evaluation.as_boolean(right, _NO_EVENT)
     if flag is not None:
         allowed = [
-            evaluation.compare(op, ast.Boolean(own), right, _NOTHING) for own in (False, True)
+            evaluation.compare(op, ast.Boolean(value), right, _NO_EVENT) for value in (False, True)
         ]
         column = Column(ColumnKind.BOOLEAN, left)
         return _term(BooleanCheck(column, bool(allowed[0]), bool(allowed[1])), negated)
-    return _NEVER  # a calculation without a result, such as 1 / 0: unknown
+    return _NEVER  # the constant is a calculation without a result, such as 1 / 0
 
 
 def _range(column: Column, op: ComparisonOp, bound: DoubleDouble) -> RangeCheck:
@@ -313,18 +323,18 @@ def _range(column: Column, op: ComparisonOp, bound: DoubleDouble) -> RangeCheck:
 def _span_ends(
     function: TemporalFunction, left: ast.Value, right: ast.Value, negated: bool
 ) -> list[Filter]:
-    """A relation to a constant span: comparisons of the ends."""
-    span = evaluation.as_span(right, _NOTHING)
+    """Return the filters of a relation to a constant span: comparisons of the ends."""
+    span = evaluation.as_span(right, _NO_EVENT)
     if span is None:
         return _NEVER
     kinds = (ColumnKind.SPAN_START, ColumnKind.SPAN_END)
     if function is TemporalFunction.T_DISJOINT:
         negated = not negated
     parts = [
-        _term(_range(Column(kinds[own], left), op, span[other]), negated)
-        for own, op, other in evaluation.SPAN_RULES[function]
+        _term(_range(Column(kinds[left_end], left), op, span[right_end]), negated)
+        for left_end, op, right_end in evaluation.SPAN_RULES[function]
     ]
-    return _any(parts) if negated else _all(parts)
+    return _disjunction(parts) if negated else _conjunction(parts)
 
 
 def _is_constant(value: ast.Value) -> bool:

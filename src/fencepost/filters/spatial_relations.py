@@ -1,11 +1,12 @@
-"""What the spatial functions ask: sets of relations beside an area, matrices beside the rest.
+"""Spatial functions: `evaluate_spatial`, the relations each accepts, and how relations compose.
 
-`compose` says which relations can follow from two others. If X has relation r to B, and B has
-relation s to C, then X has one of ``compose(r, s)`` to C (Egenhofer 1991, "Reasoning about binary
-topological relations", table 2; the same table as that of RCC-8, so it holds for areas with holes
-and several parts). B and C are areas; X may be an area, a line or a set of points.
+If X has relation r to B, and B has relation s to C, then X has one of the relations
+``compose(r, s)`` to C (Egenhofer 1991, "Reasoning about binary topological relations", table 2;
+RCC-8 has the same table, so it holds for areas with holes and several parts). B and C are areas; X
+may be an area, a line or a set of points.
 
-A set of relations is a mask: bit ``code`` of each relation in it.
+A set of relations is a mask: bit ``code`` of each relation in it. A function accepts a set of
+relations to an area; for other geometries it is defined by the DE-9IM matrix.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _LETTERS = {
     "c": Relation.CONTAINS,
     "v": Relation.COVERS,
 }
-# Rows: the relation of X to B; columns: of B to C, in the order d m e i b c v o.
-_ORDER = "dmeibcvo"
+# Rows: the relation of X to B. Columns: the relation of B to C, in the order d m e i b c v o.
+_COLUMNS = "dmeibcvo"
 _TABLE = {
     "d": "dmeibcvo dmibo d dmibo dmibo d d dmibo",
     "m": "dmcvo dmebvo m ibo mibo d dm dmibo",
@@ -58,21 +59,24 @@ def _mask(letters: str) -> int:
 _COMPOSED = {
     (_LETTERS[row], _LETTERS[column]): _mask(letters)
     for row, cells in _TABLE.items()
-    for column, letters in zip(_ORDER, cells.split(), strict=True)
+    for column, letters in zip(_COLUMNS, cells.split(), strict=True)
 }
 
 
 def compose(first: Relation, second: Relation) -> int:
-    """The mask of relations that X can have to C, from those of X to B and of B to C."""
+    """Return the mask of relations that X can have to C, from those of X to B and of B to C."""
     return _COMPOSED[first, second]
 
 
-def compose_mask(mask: int, between: Relation) -> int:
-    """The relations X can have to C if it has one of `mask` to B, and B has `between` to C."""
+def compose_mask(first: int, second: Relation) -> int:
+    """Return the mask of relations that X can have to C.
+
+    X has one of the relations in the mask `first` to B, and B has the relation `second` to C.
+    """
     result = 0
     for relation in RELATIONS:
-        if mask & relation.bit:
-            result |= _COMPOSED[relation, between]
+        if first & relation.bit:
+            result |= _COMPOSED[relation, second]
     return result
 
 
@@ -109,8 +113,8 @@ _BETWEEN_AREAS = {
     SpatialFunction.S_OVERLAPS: Relation.OVERLAPS.bit,
     SpatialFunction.S_CROSSES: 0,
 }
-# A point or a line overlaps an area exactly where the OGC says that it crosses it.
-_THIN_WITH_AREA = {
+# For a point or line and an area, the OGC calls "crosses" what is OVERLAPS here.
+_POINTS_OR_LINES_WITH_AREA = {
     **_BETWEEN_AREAS,
     SpatialFunction.S_OVERLAPS: 0,
     SpatialFunction.S_CROSSES: Relation.OVERLAPS.bit,
@@ -118,27 +122,27 @@ _THIN_WITH_AREA = {
 
 
 def relation_mask(function: SpatialFunction, event_dimension: int) -> int:
-    """The set of relations to an area that satisfy a function, for an event's dimension."""
+    """Return the mask of relations to an area that a function accepts, by the event's dimension."""
     if function in _EXCLUSIVE:
         return _EXCLUSIVE[function].bit
-    return (_BETWEEN_AREAS if event_dimension == AREAS else _THIN_WITH_AREA)[function]
+    return (_BETWEEN_AREAS if event_dimension == AREAS else _POINTS_OR_LINES_WITH_AREA)[function]
 
 
 def packed_matrix(a: Shapes, b: Shapes) -> int:
-    """The DE-9IM of two single shapes."""
-    room = new_tree_scratch(max(a.max_chains, b.max_chains))
+    """Return the packed DE-9IM matrix of two single shapes."""
+    scratch = new_tree_scratch(max(a.max_chains, b.max_chains))
     row = np.zeros(1, np.int64)
     if dimension_of(a) == dimension_of(b) == AREAS:
         facts = np.empty(1, np.uint8)
-        relate_areas(a.arrays, b.arrays, row, row, 1, room, facts)
+        relate_areas(a.arrays, b.arrays, row, row, 1, scratch, facts)
         return int(MATRIX_OF_FACTS[facts[0]])
     packed = np.empty(1, np.int64)
-    compute_matrices(a.arrays, b.arrays, row, row, 1, room, packed)
+    compute_matrices(a.arrays, b.arrays, row, row, 1, scratch, packed)
     return int(packed[0])
 
 
 def dimension_of(shape: Shapes) -> int:
-    """The dimension of a single shape."""
+    """Return the dimension of a single shape."""
     return int(shape.arrays.shapes["dimension_of"][0])
 
 
@@ -152,5 +156,5 @@ def evaluate_spatial(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:
 
 
 def relation_between(a: Shapes, b: Shapes) -> Relation:
-    """The relation of two single shapes."""
+    """Return the relation of two single shapes."""
     return Relation.from_code(int(relation_of_matrix(packed_matrix(a, b))))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.postings.keyword_postings import ranges
-from fencepost.kernels.match.segment_search import PLACE_BYTES, EventArrays
+from fencepost.kernels.match.segment_search import PREFIX_BYTES, EventArrays
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
 Floats = NDArray[np.float64]
@@ -186,7 +186,7 @@ class EventSample:
 
 def prefix_key(first: bytes, then: int = 0) -> float:
     """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
-    size = PLACE_BYTES
+    size = PREFIX_BYTES
     return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))
 
 

@@ -57,7 +57,7 @@ from fencepost.kernels.geometry.shape_arrays import (
 from fencepost.kernels.index import memtable_arrays
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.match.check_evaluation import CHECK
-from fencepost.kernels.match.match_scratch import REMOVED
+from fencepost.kernels.match.match_scratch import DELETED_ROWS
 from fencepost.kernels.match.segment_search import SegmentArrays
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import struct_ref
@@ -331,7 +331,7 @@ class Memtable:
 
     def remove(self, row: int, version: int) -> None:
         """Delete a row from a version on; the count first, as in `Segment.remove`."""
-        self._arrays.state[REMOVED] += 1
+        self._arrays.state[DELETED_ROWS] += 1
         self.deleted_version[row] = version
 
     def reset_versions(self) -> None:

@@ -26,7 +26,7 @@ from fencepost.engine.segment_builder import (
 )
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, expression_text
-from fencepost.kernels.match.match_scratch import REMOVED
+from fencepost.kernels.match.match_scratch import DELETED_ROWS
 from fencepost.kernels.match.segment_search import SegmentArrays
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
@@ -202,7 +202,7 @@ class SegmentReader(ABC):
     @property
     def deleted_count(self) -> int:
         """How many rows are deleted."""
-        return int(self.arrays.state[REMOVED])
+        return int(self.arrays.state[DELETED_ROWS])
 
     @property
     def sampled_events(self) -> int:
@@ -278,7 +278,7 @@ class Segment(SegmentReader):
         The count is raised before the row is marked; a match relies on it, because it looks at
         marks only where the count is not 0. `removals` is raised last: see there.
         """
-        self.arrays.state[REMOVED] += 1
+        self.arrays.state[DELETED_ROWS] += 1
         self.deleted_version[row] = version
         self.removals += 1
 

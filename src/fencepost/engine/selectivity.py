@@ -203,8 +203,8 @@ def estimate_interval_checks(known: CheckEstimates) -> None:
     known.path[rows] = AccessPath.INTERVAL
     learned = {
         segment_search.NUMBERS: known.sample.numbers,
-        segment_search.BEGINNINGS: known.sample.beginnings,
-        segment_search.ENDS: known.sample.ends,
+        segment_search.PREFIXES: known.sample.beginnings,
+        segment_search.SUFFIXES: known.sample.ends,
     }
     for source in np.unique(known.source[rows]).tolist():
         chosen = rows[known.source[rows] == source]
@@ -245,16 +245,16 @@ def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, flo
         place = prefix_key(given)
         less = flags & check_evaluation.LESS
         return (
-            (segment_search.BEGINNINGS, -np.inf, place)
+            (segment_search.PREFIXES, -np.inf, place)
             if less
-            else (segment_search.BEGINNINGS, place, np.inf)
+            else (segment_search.PREFIXES, place, np.inf)
         )
     wild = [k for k, byte in enumerate(given) if byte in (ANY_RUN, ONE)]
     first, last = (given, b"") if not wild else (given[: wild[0]], given[wild[-1] + 1 :])
     if len(first) >= len(last):
-        chosen, source = first, segment_search.BEGINNINGS
+        chosen, source = first, segment_search.PREFIXES
     else:
-        chosen, source = last[::-1], segment_search.ENDS
+        chosen, source = last[::-1], segment_search.SUFFIXES
     if not chosen:
         return None
     return source, prefix_key(chosen), prefix_key(chosen, 0xFF)

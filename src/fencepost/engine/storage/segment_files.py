@@ -33,7 +33,7 @@ from fencepost.engine.segment_builder import NOT_DELETED, empty_segment, flat_ar
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.errors import LanguageError
 from fencepost.kernels.index.posting_arrays import SIGNATURES
-from fencepost.kernels.match.match_scratch import REMOVED
+from fencepost.kernels.match.match_scratch import DELETED_ROWS
 from fencepost.kernels.match.segment_search import SegmentArrays
 
 PREFIX = "segment-"
@@ -112,7 +112,7 @@ def _write_array(path: Path, array: NDArray[Any]) -> None:
 
 def _with_gone(arrays: SegmentArrays, gone: NDArray[np.uint32]) -> SegmentArrays:
     state = arrays.state.copy()
-    state[REMOVED] = np.count_nonzero(gone == 0)
+    state[DELETED_ROWS] = np.count_nonzero(gone == 0)
     return arrays._replace(deleted_version=gone, state=state)
 
 

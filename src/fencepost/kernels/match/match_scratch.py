@@ -26,9 +26,9 @@ from fencepost.kernels.runtime.struct_references import replace_arrays
 _NUMBERS = 2**12
 _LEAST = 2**8  # what there is room for, of several sorts, for each event that looks
 
-EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
+EVENTS, CANDIDATES, MATCHES, UNCERTAIN = range(4)  # what is counted
 # The state of a segment; of the last, 1: no event finds a subscription of it twice.
-REMOVED, FIRST_EXPIRY, MAX_CHAINS, ONCE = range(4)
+DELETED_ROWS, FIRST_EXPIRY, MAX_CHAINS, UNIQUE = range(4)
 
 
 class MatchScratch(NamedTuple):

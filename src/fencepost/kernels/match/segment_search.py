@@ -25,12 +25,12 @@ from fencepost.kernels.match.check_evaluation import NO, YES, check_all
 from fencepost.kernels.match.check_prefetch import fetch_checks, fetch_first, fetch_later
 from fencepost.kernels.match.match_scratch import (
     CANDIDATES,
+    DELETED_ROWS,
     EVENTS,
     FIRST_EXPIRY,
     MATCHES,
-    ONCE,
-    REMOVED,
-    UNSURE,
+    UNCERTAIN,
+    UNIQUE,
     MatchScratch,
     grow,
     is_large_enough,
@@ -41,22 +41,24 @@ from fencepost.kernels.match.posting_matches import find_posting_matches
 from fencepost.kernels.match.region_points import find_points
 from fencepost.kernels.match.region_walk import RegionArrays, walk
 from fencepost.kernels.match.result_pairs import sort_distinct
-from fencepost.kernels.match.signature_keys import SignatureArrays, find_signature_words
-from fencepost.kernels.match.word_string_keys import ROOM, words_with_strings
+from fencepost.kernels.match.signature_keys import SignatureArrays, find_signature_keys
+from fencepost.kernels.match.word_string_keys import NUMBERS_PER_KEY, find_word_string_keys
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
 from fencepost.kernels.runtime.struct_references import replace_arrays
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
-_A_KEY = ROOM  # numbers of scratch for what is looked up of an item or event, with others
-_A_NEAR_ITEM = 4  # and for an item alone
+_NUMBERS_PER_KEY = (
+    NUMBERS_PER_KEY  # numbers of scratch for what is looked up of an item or event, with others
+)
+_NUMBERS_PER_ITEM = 4  # and for an item alone
 
 # What the postings are of, and the intervals.
 STRINGS, TRUTHS, ABSENCES = range(3)
-NUMBERS, BEGINNINGS, ENDS = range(3)
-PLACE_BYTES = 6  # so many bytes of a string are a whole number that a double holds
-_NO_ROOM = -1
-_MANY = 16  # results in the order of rows are named, and sorted by name, in less time
+NUMBERS, PREFIXES, SUFFIXES = range(3)
+PREFIX_BYTES = 6  # so many bytes of a string are a whole number that a double holds
+_FULL = -1
+_MIN_UNSORTED = 16  # results in the order of rows are named, and sorted by name, in less time
 _SPACE, _COLUMN = np.uint64(62), np.uint64(32)
 
 
@@ -77,7 +79,7 @@ class SegmentArrays(NamedTuple):
     equality_start: NDArray[np.uint32]
     equality_filter: NDArray[np.uint32]
     tree_column: NDArray[np.uint32]  # the geometry column of each tree
-    interval_source: NDArray[np.uint8]  # of each tree of intervals: NUMBERS, BEGINNINGS or ENDS
+    interval_source: NDArray[np.uint8]  # of each tree of intervals: NUMBERS, PREFIXES or SUFFIXES
     interval_column: NDArray[np.uint32]
     scan: NDArray[np.uint32]  # filters under no other path
     scan_column: NDArray[np.int32]  # the geometry column that must meet a box, or -1
@@ -134,14 +136,14 @@ def match_events(segments, events_ref, scratch_ref, now, version):
     uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
     stops = np.empty((len(segments), events_ref.arrays.geometry.shape[1]), np.int64)
-    found, unsure = find_all(segments, events_ref, scratch_ref, now, version, stops)
+    found, unsure = match_segments(segments, events_ref, scratch_ref, now, version, stops)
     scratch = scratch_ref.arrays
     return scratch.results[:found].copy(), stops, scratch.uncertain[:unsure].copy()
 
 
 @outlined
 @kernel
-def find_all(segments, events_ref, scratch_ref, now, version, stops):
+def match_segments(segments, events_ref, scratch_ref, now, version, stops):
     """The same, left in the scratch's `results` and `uncertain`; how many there are of both."""
     found = np.int64(0)
     unsure = np.int64(0)
@@ -149,14 +151,14 @@ def find_all(segments, events_ref, scratch_ref, now, version, stops):
         needed = required_sizes(segments[s], events_ref)
         if not is_large_enough(scratch_ref, needed):
             grow(scratch_ref, needed)
-        words = _words_of(segments[s], events_ref, scratch_ref, len(segments) > 1)
+        words = _look_up_words(segments[s], events_ref, scratch_ref, len(segments) > 1)
         found, unsure = _match_segment(
             segments[s], s, events_ref, words, scratch_ref, now, version, found, unsure, stops[s]
         )
     counts = scratch_ref.arrays.counts
     counts[EVENTS] += stops.shape[1]
     counts[MATCHES] += found
-    counts[UNSURE] += unsure
+    counts[UNCERTAIN] += unsure
     return found, unsure
 
 
@@ -170,7 +172,7 @@ def _match_segment(segment, s, events, words, scratch_ref, now, version, found, 
     """
     e = np.int64(0)
     while True:
-        e, found, unsure = _find_from(
+        e, found, unsure = _match_from(
             segment, s, events, words, scratch_ref, now, version, found, unsure, stops, e
         )
         if e == stops.shape[0]:
@@ -183,8 +185,8 @@ class EventWords(NamedTuple):
 
     string_id: NDArray[np.int64]  # (columns, events): -1 unknown, -2 no string
     item_id: NDArray[np.int64]
-    combined: NDArray[np.int64]  # (signatures, events), see `find_signature_words`
-    with_string: NDArray[np.int64]  # see `words_with_strings`
+    signature_keys: NDArray[np.int64]  # (signatures, events), see `find_signature_keys`
+    word_string_keys: NDArray[np.int64]  # see `find_word_string_keys`
 
 
 @kernel
@@ -217,7 +219,7 @@ def _grow_results(scratch_ref, most, found, unsure):
 
 @outlined
 @no_refcount
-def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsure, stops, first):
+def _match_from(segment, s, events, words, scratch_ref, now, version, found, unsure, stops, first):
     """Append what the events from `first` on find, as long as there is scratch.
 
     Returns the first event that there is none for, and how many results and uncertain ones those
@@ -226,14 +228,14 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
     scratch = scratch_ref.arrays
     results, candidates = scratch.results, scratch.candidates
     state = segment.arrays.state
-    once = state[ONCE] > 0
-    has_dead_rows = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
+    once = state[UNIQUE] > 0
+    has_dead_rows = state[DELETED_ROWS] > 0 or state[FIRST_EXPIRY] <= now
     deleted_version, expires = segment.arrays.deleted_version, segment.arrays.expires
     seen = scratch.seen[: (deleted_version.shape[0] + 63) >> 6]
     most = max_candidates(segment)
     with_regions = segment.arrays.region_column.shape[0] > 0
     with_posts = segment.arrays.postings.owner.shape[0] > 0
-    with_others = _has_others(segment)
+    with_others = _has_other_paths(segment)
     points_from = points_to = first  # points of these events have been looked for in the regions,
     posts_from = posts_to = first  # and the words of these in the posts
     for e in range(first, stops.shape[0]):
@@ -258,7 +260,7 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
             found = _drop_dead_rows(deleted_version, expires, now, version, results, start, found)
         if with_others:
             fetched = total
-            total = _candidates(
+            total = _append_candidates(
                 segment, events, words.string_id, e, version, scratch.trees, candidates, total
             )
             fetch_checks(segment, candidates[fetched:total])
@@ -268,7 +270,7 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
         )  # fmt: skip
         if unsure < 0:
             return e, start, sure
-        if not once or found - start >= _MANY:
+        if not once or found - start >= _MIN_UNSORTED:
             found = sort_distinct(results, start, found, seen)
         scratch.counts[CANDIDATES] += total
         stops[e] = found
@@ -303,8 +305,8 @@ def _take_regions(segment, events, e, scratch, begin, end, results, candidates, 
             total += 1
             fetch_later(segment, scratch.points.found[0], j, last)
     else:
-        found = _walked(segment, events, e, True, scratch.trees, results, found)
-        total = _walked(segment, events, e, False, scratch.trees, candidates, total)
+        found = _append_regions(segment, events, e, True, scratch.trees, results, found)
+        total = _append_regions(segment, events, e, False, scratch.trees, candidates, total)
         fetch_checks(segment, candidates[:total])
     return found, total
 
@@ -313,7 +315,7 @@ def _take_regions(segment, events, e, scratch, begin, end, results, candidates, 
 def _find_posting_matches(segment, events, words, e, scratch):
     """Look for what is posted under words of events from e on; up to which event that was done."""
     stop = find_posting_matches(
-        segment, events, words.item_id, words.with_string, words.combined, e, scratch.trees,
+        segment, events, words.item_id, words.word_string_keys, words.signature_keys, e, scratch.trees,
         scratch.postings, scratch.posting_matches,
     )  # fmt: skip
     fetch_first(
@@ -359,7 +361,7 @@ def _check_candidates(
 ):
     """Append the candidates whose checks are true, and to `uncertain` those too close to call.
 
-    Returns how many there are of both; `_NO_ROOM` for the latter where there is none.
+    Returns how many there are of both; `_FULL` for the latter where there is none.
     """
     deleted_version, expires = segment.arrays.deleted_version, segment.arrays.expires
     owner = segment.arrays.filter_subscription
@@ -377,7 +379,7 @@ def _check_candidates(
             found += 1
             continue
         if unsure == uncertain.shape[0]:
-            unsure = np.int64(_NO_ROOM)
+            unsure = np.int64(_FULL)
             break
         uncertain[unsure, 0] = s
         uncertain[unsure, 1] = e
@@ -387,7 +389,7 @@ def _check_candidates(
 
 
 @kernel
-def _words_of(segment, events, scratch_ref, one_of_many):
+def _look_up_words(segment, events, scratch_ref, one_of_many):
     """What a segment's vocabularies know of some events.
 
     Of many segments, an event finds nothing at all in some.
@@ -396,38 +398,46 @@ def _words_of(segment, events, scratch_ref, one_of_many):
     items = _item_count(events)
     signatures = segment.arrays.signatures.start.shape[0] - 1
     strings = segment.arrays.postings.string_columns.shape[0]
-    placed = one_of_many and _all_posted_by_place(segment)
+    placed = one_of_many and _has_only_local_postings(segment)
     sizes = (
         columns * count, items, signatures * count, strings * (items + count),
-        columns * count + _A_NEAR_ITEM * items if placed else 0,
-        _A_KEY * (items + count) if strings > 0 else _A_KEY * count if signatures > 0 else 0,
+        columns * count + _NUMBERS_PER_ITEM * items if placed else 0,
+        _NUMBERS_PER_KEY * (items + count) if strings > 0 else _NUMBERS_PER_KEY * count if signatures > 0 else 0,
     )  # fmt: skip
     numbers = scratch_ref.arrays.numbers
     if numbers.shape[0] < sum(sizes):  # of many events, which are not kept
         numbers = np.empty(sum(sizes), np.int64)
     string_id, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
     item_id, numbers = numbers[: sizes[1]], numbers[sizes[1] :]
-    combined, numbers = numbers[: sizes[2]].reshape(signatures, count), numbers[sizes[2] :]
-    with_string, numbers = numbers[: sizes[3]].reshape(strings, items + count), numbers[sizes[3] :]
+    signature_keys, numbers = numbers[: sizes[2]].reshape(signatures, count), numbers[sizes[2] :]
+    word_string_keys, numbers = (
+        numbers[: sizes[3]].reshape(strings, items + count),
+        numbers[sizes[3] :],
+    )
     vocabulary = segment.arrays.vocabulary
     text = events.arrays.text
     start, stop = events.arrays.string_start, events.arrays.string_stop
     if placed:
         start, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
-        near, numbers = numbers[: _A_NEAR_ITEM * items], numbers[_A_NEAR_ITEM * items :]
-        _look_up_near(segment, events, start, near.reshape(_A_NEAR_ITEM, items), item_id)
+        near, numbers = numbers[: _NUMBERS_PER_ITEM * items], numbers[_NUMBERS_PER_ITEM * items :]
+        _look_up_nearby_items(
+            segment, events, start, near.reshape(_NUMBERS_PER_ITEM, items), item_id
+        )
     else:
         item_start = events.arrays.item_start
         look_up_all(vocabulary, text, item_start[:items], item_start[1 : items + 1], item_id)
     look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
     if signatures > 0:
-        find_signature_words(segment.arrays.signatures, string_id, combined, numbers)
+        find_signature_keys(segment.arrays.signatures, string_id, signature_keys, numbers)
     if strings > 0:
-        words_with_strings(
-            segment.arrays.postings, events.arrays, string_id, item_id, with_string, numbers
+        find_word_string_keys(
+            segment.arrays.postings, events.arrays, string_id, item_id, word_string_keys, numbers
         )
     return EventWords(
-        string_id=string_id, item_id=item_id, combined=combined, with_string=with_string
+        string_id=string_id,
+        item_id=item_id,
+        signature_keys=signature_keys,
+        word_string_keys=word_string_keys,
     )
 
 
@@ -442,7 +452,7 @@ def _item_count(events):
 
 
 @no_refcount
-def _all_posted_by_place(segment):
+def _has_only_local_postings(segment):
     """Whether events can find nothing but what is posted, near them."""
     groups = segment.arrays.postings.groups
     for g in range(groups.shape[0]):
@@ -451,12 +461,12 @@ def _all_posted_by_place(segment):
     return (
         groups.shape[0] > 0
         and segment.arrays.region_column.shape[0] == 0
-        and not _has_others(segment)
+        and not _has_other_paths(segment)
     )
 
 
 @no_refcount
-def _look_up_near(segment, events, string_start, near, item_id):
+def _look_up_nearby_items(segment, events, string_start, near, item_id):
     """Write the numbers of the items of events that may find anything here, and only of those.
 
     string_start : where strings start; below 0 those of the other events. near : scratch.
@@ -487,14 +497,14 @@ def _look_up_near(segment, events, string_start, near, item_id):
 @no_refcount
 def has_regions_only(segment):
     """Whether events find nothing in a segment but by their relations to regions."""
-    return segment.arrays.postings.owner.shape[0] == 0 and not _has_others(segment)
+    return segment.arrays.postings.owner.shape[0] == 0 and not _has_other_paths(segment)
 
 
 @no_refcount
 def drop_dead_rows(segment, now, version, results, start, stop):
     """Drop what is removed by a version or expires by `now`; where what stays ends."""
     state = segment.arrays.state
-    if state[REMOVED] == 0 and state[FIRST_EXPIRY] > now:
+    if state[DELETED_ROWS] == 0 and state[FIRST_EXPIRY] > now:
         return stop
     return _drop_dead_rows(
         segment.arrays.deleted_version, segment.arrays.expires, now, version, results, start, stop
@@ -502,7 +512,7 @@ def drop_dead_rows(segment, now, version, results, start, stop):
 
 
 @no_refcount
-def _has_others(segment):
+def _has_other_paths(segment):
     """Whether filters stand elsewhere than in the postings, and among the regions."""
     return (
         segment.arrays.tree_column.shape[0]
@@ -515,7 +525,7 @@ def _has_others(segment):
 
 @outlined
 @no_refcount
-def _walked(segment, events, e, direct, scratch, out, found):
+def _append_regions(segment, events, e, direct, scratch, out, found):
     """Append what event e finds among the regions: the subscriptions that ask for nothing else
     but a relation that it has, or the filters that ask for more.
     """
@@ -557,7 +567,7 @@ def look_up(segment_ref, text, start, stop, out):
 
 @outlined
 @no_refcount
-def _candidates(segment, events, string_id, e, version, scratch, out, count):
+def _append_candidates(segment, events, string_id, e, version, scratch, out, count):
     """Append the filters that event e may satisfy, but for those of posts and regions."""
     for t in range(segment.arrays.tree_column.shape[0]):
         row = events.arrays.geometry[segment.arrays.tree_column[t], e]
@@ -583,7 +593,7 @@ def _candidates(segment, events, string_id, e, version, scratch, out, count):
             first = events.arrays.string_start[column, e]
             if first < 0:
                 continue
-            value = place_of_string(
+            value = prefix_number(
                 events.arrays.text,
                 first,
                 events.arrays.string_stop[column, e],
@@ -595,12 +605,12 @@ def _candidates(segment, events, string_id, e, version, scratch, out, count):
     if segment.arrays.equality_key.shape[0] > 0:
         for column in range(string_id.shape[0]):
             if string_id[column, e] >= 0:
-                count = _posted(
+                count = _append_equality_postings(
                     segment, equality_key(STRINGS, column, string_id[column, e]), out, count
                 )
         for column in range(events.arrays.truth.shape[0]):
             if events.arrays.truth[column, e] >= 0:
-                count = _posted(
+                count = _append_equality_postings(
                     segment,
                     equality_key(TRUTHS, column, events.arrays.truth[column, e]),
                     out,
@@ -608,12 +618,14 @@ def _candidates(segment, events, string_id, e, version, scratch, out, count):
                 )
         for column in range(events.arrays.missing.shape[0]):
             if events.arrays.missing[column, e]:
-                count = _posted(segment, equality_key(ABSENCES, column, 1), out, count)
-    return _scanned(segment, events, e, version, out, count)
+                count = _append_equality_postings(
+                    segment, equality_key(ABSENCES, column, 1), out, count
+                )
+    return _append_scanned(segment, events, e, version, out, count)
 
 
 @no_refcount
-def _scanned(segment, events, e, version, out, count):
+def _append_scanned(segment, events, e, version, out, count):
     """Append the filters under no other path, but for those whose boxes event e does not meet."""
     geometry, shapes = events.arrays.geometry, events.arrays.shapes.shapes
     owner, created_version = segment.arrays.filter_subscription, segment.arrays.created_version
@@ -653,7 +665,7 @@ def equality_key(space, column, value):
 
 
 @no_refcount
-def _posted(segment, key, out, count):
+def _append_equality_postings(segment, key, out, count):
     """Append the filters that a value is posted for."""
     slot = np.searchsorted(segment.arrays.equality_key, key)
     if slot < segment.arrays.equality_key.shape[0] and segment.arrays.equality_key[slot] == key:
@@ -666,12 +678,12 @@ def _posted(segment, key, out, count):
 
 
 @no_refcount
-def place_of_string(text, start, stop, source):
+def prefix_number(text, start, stop, source):
     """Where a string stands among all by its first few bytes, or its last ones read backwards."""
     place = np.int64(0)
-    for k in range(PLACE_BYTES):
+    for k in range(PREFIX_BYTES):
         byte = np.int64(0)
         if start + k < stop:
-            byte = np.int64(text[stop - 1 - k] if source == ENDS else text[start + k])
+            byte = np.int64(text[stop - 1 - k] if source == SUFFIXES else text[start + k])
         place = place << 8 | byte
     return np.float64(place)

@@ -39,7 +39,7 @@ class SignatureArrays(NamedTuple):
 
 
 @no_refcount
-def find_signature_words(combined, string_id, found, buffer):
+def find_signature_keys(combined, string_id, found, buffer):
     """found[s, e] = the word of signature s and event e; negative where nobody asks for it.
 
     string_id : (columns, events), the numbers of the events' strings, negative where unknown.

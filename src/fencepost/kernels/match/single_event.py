@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_layout import lay_out_unchecked
-from fencepost.kernels.match.match_scratch import EVENTS, MATCHES, ONCE
+from fencepost.kernels.match.match_scratch import EVENTS, MATCHES, UNIQUE
 from fencepost.kernels.match.region_points import find_point
 from fencepost.kernels.match.segment_search import (
     EventArrays,
     drop_dead_rows,
-    find_all,
     has_regions_only,
+    match_segments,
 )
 from fencepost.kernels.runtime.compilation import kernel, no_refcount, outlined
 from fencepost.kernels.runtime.struct_references import struct_ref
@@ -103,7 +103,7 @@ def _in_regions_of(segment, scratch, events, x, y, now, version, answer, total):
         segment, events.arrays.geometry, x, y, scratch.arrays.trees.stack, scratch.arrays.points,
         answer[total:],
     )  # fmt: skip
-    if found < 0 or (found > 1 and segment.arrays.state[ONCE] == 0):
+    if found < 0 or (found > 1 and segment.arrays.state[UNIQUE] == 0):
         return np.int64(0)
     return drop_dead_rows(segment, now, version, answer, total, total + found)
 
@@ -168,7 +168,7 @@ def _matched(context, events, now, version):
         )
     counts = context.scratch.arrays.counts
     before = (counts[0], counts[1], counts[2], counts[3])
-    total, unsure = find_all(
+    total, unsure = match_segments(
         context.segments, events, context.scratch, now, np.uint32(version), context.stops
     )
     first = context.stops.shape[0]

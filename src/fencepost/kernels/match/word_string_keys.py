@@ -15,15 +15,17 @@ from fencepost.kernels.text.vocabulary import look_up_all
 
 KEY_NUMBERS = 3  # the string column, the string, the word
 _KEY_BYTES = 4 * KEY_NUMBERS
-ROOM = 6  # for a place, an end, what is found, half of the numbers of a key, and the last end
+NUMBERS_PER_KEY = (
+    6  # for a place, an end, what is found, half of the numbers of a key, and the last end
+)
 
 
 @no_refcount
-def words_with_strings(postings, events, string_id, item_id, found, buffer):
+def find_word_string_keys(postings, events, string_id, item_id, found, buffer):
     """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
 
     string_id, item_id : the numbers of the events' strings and items, negative where unknown.
-    buffer : int64, ROOM for each item and event.
+    buffer : int64, NUMBERS_PER_KEY for each item and event.
     """
     items, count = item_id.shape[0], string_id.shape[1]
     plain = postings.token_lists.shape[0] - 2 - (postings.string_words.start.shape[0] - 1)

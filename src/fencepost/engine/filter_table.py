@@ -158,7 +158,7 @@ class FilterTable:
     geometries: list[object] = field(default_factory=list)
     outlines: list[Outline] = field(default_factory=list)
     outline_checks: list[int] = field(default_factory=list)
-    posts: list[tuple[PostingGroup, int, Box, list[int]]] = field(default_factory=list)
+    postings: list[tuple[PostingGroup, int, Box, list[int]]] = field(default_factory=list)
     strings: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, subscription: int, compiled: CompiledExpression) -> None:
@@ -264,7 +264,7 @@ class FilterTable:
             text,
             start,
             self._shapes(checks),
-            rows_from(self.posts),
+            rows_from(self.postings),
         )
 
     def _shapes(self, checks: NDArray[np.void]) -> Shapes:
@@ -359,7 +359,7 @@ class TableArrays:
     text: NDArray[np.uint8]
     string_start: NDArray[np.int64]
     shapes: Shapes
-    posts: PostingRows  # filters without rows of checks; tokens are string numbers
+    postings: PostingRows  # filters without rows of checks; tokens are string numbers
 
 
 class NumberedFilters(NamedTuple):

@@ -50,7 +50,7 @@ class _Asked(NamedTuple):
     filter_check: NDArray[Any]
     set_start: Ints
     set_items: Ints
-    posts: PostingRows
+    postings: PostingRows
     text: NDArray[np.uint8]  # string k is text[string_start[k]:string_start[k + 1]]
     string_start: NDArray[Any]
 
@@ -101,8 +101,8 @@ class Requirements:
             found.append((places[own], keys))
         posted = np.flatnonzero((kind == WORD) & is_post)
         own = self._post[rows[posted] - len(asked.checks)]
-        start = asked.posts.token_start
-        found.append((posted, _rarest(asked.posts.tokens, start[own], start[own + 1])))
+        start = asked.postings.token_start
+        found.append((posted, _rarest(asked.postings.tokens, start[own], start[own + 1])))
         places, keys = (np.concatenate(part) for part in zip(*found, strict=True))
         return places, keys
 
@@ -149,7 +149,7 @@ def requirements_of_table(table: TableArrays, subscriptions: int) -> Requirement
         table.filter_check,
         table.set_start,
         table.set_items,
-        table.posts,
+        table.postings,
         table.text,
         table.string_start,
     )
@@ -186,18 +186,18 @@ def requirements_of_columns(columns: ColumnRegistry, **given: Any) -> Requiremen
 def _requirements(
     asked: _Asked, subscriptions: int, owners: NDArray[Any], shapes: ShapeArrays
 ) -> Requirements:
-    checks, posts, filters = asked.checks, asked.posts, len(owners)
+    checks, postings, filters = asked.checks, asked.postings, len(owners)
     kind, boxes, is_split = _of_checks(asked, shapes)
-    has_box = np.flatnonzero(np.isfinite(posts.boxes).all(axis=1))
-    has_word = np.flatnonzero(np.diff(posts.token_start) > 0)
+    has_box = np.flatnonzero(np.isfinite(postings.boxes).all(axis=1))
+    has_word = np.flatnonzero(np.diff(postings.token_start) > 0)
     post = np.concatenate((has_box, has_word))
     columns = np.array(
-        [(form.geometry_column, form.list_column) for form in posts.forms], np.int64
-    ).reshape(-1, 2)[posts.form]
+        [(form.geometry_column, form.list_column) for form in postings.forms], np.int64
+    ).reshape(-1, 2)[postings.form]
     # A post is a filter without checks.
     return Requirements(
         subscriptions,
-        np.concatenate((owners.astype(np.int64), posts.owner)),
+        np.concatenate((owners.astype(np.int64), postings.owner)),
         np.concatenate(
             (np.repeat(np.arange(filters), np.diff(asked.filter_check)), filters + post)
         ),
@@ -207,7 +207,7 @@ def _requirements(
         np.concatenate(
             (checks["column"].astype(np.int64), columns[has_box, 0], columns[has_word, 1])
         ),
-        np.concatenate((boxes, posts.boxes[post])),
+        np.concatenate((boxes, postings.boxes[post])),
         np.concatenate((is_split, np.zeros(len(post), bool))),
         asked,
         post,

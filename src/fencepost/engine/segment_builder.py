@@ -22,7 +22,7 @@ Each filter is put under one access path, which the planner chooses:
     combine            rows of those that need several strings, of what is left; the plan again
     _regions           the walk over areas; in which order shapes lie from now on
     _trees, _intervals, _equality_postings      what is left; in any order
-    posts.build        the rows of all that are posted
+    postings.build        the rows of all that are posted
     _finished_checks   checks in their final order, marked, with shapes in theirs
 
 What is decided by finding a filter is collected on the way, and marked in the last pass only: until
@@ -100,7 +100,7 @@ def build(
     equality_key, equality_start, equality_filter = _equality_postings(given, left)
     scan = left.filters_on(AccessPath.SCAN)
     scan_column = np.full(len(scan), -1, np.int32)
-    direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
+    direct = table.postings._replace(tokens=ids[table.postings.tokens].astype(np.int64))
     asking = [add_number_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
     all_words = len(words.start) + len(together.arrays.words.start) - 2
     posted = keyword_postings.build(
@@ -204,7 +204,7 @@ def _found_once(table: TableArrays, left: Plan) -> bool:
         left.path, (AccessPath.SIGNATURE, AccessPath.EQUALITY, AccessPath.SCAN, AccessPath.REGION)
     )
     alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
-    return bool(alone and paths.all() and not len(table.posts.form))
+    return bool(alone and paths.all() and not len(table.postings.form))
 
 
 def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -360,8 +360,8 @@ def merge_to_table(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> 
         out_text.append(piece.text)
         out_strings.append(piece.string_ends + text)
         posted.append(
-            piece.posts._replace(
-                owner=piece.posts.owner + subscriptions, tokens=piece.posts.tokens + strings
+            piece.postings._replace(
+                owner=piece.postings.owner + subscriptions, tokens=piece.postings.tokens + strings
             )
         )
         geometries.append((piece.arrays.shapes, piece.shape_rows))
@@ -418,7 +418,7 @@ class _Piece:
 
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
         words = len(self.arrays.postings.token_lists) - 2
-        self.posts = keyword_postings.renumber_owners(
+        self.postings = keyword_postings.renumber_owners(
             keyword_postings.direct_rows_of(self.arrays.postings, words), number
         )
 
@@ -433,11 +433,11 @@ class _Piece:
 
     def _keep_strings(self) -> None:
         own = self.checks["item"][self.textual].astype(np.int64)
-        parts = (self.set_items, own, self.posts.tokens)
+        parts = (self.set_items, own, self.postings.tokens)
         used, number = np.unique(np.concatenate(parts), return_inverse=True)
         self.set_items, own, tokens = np.split(number, np.cumsum([len(p) for p in parts[:-1]]))
         self.checks["item"][self.textual] = own
-        self.posts = self.posts._replace(tokens=tokens)
+        self.postings = self.postings._replace(tokens=tokens)
         start = self.arrays.vocabulary.start.astype(np.int64)
         sizes = start[used + 1] - start[used]
         self.string_ends = np.cumsum(sizes)

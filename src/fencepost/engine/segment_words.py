@@ -2,7 +2,7 @@
 
 A subscription *names* a word where one of its filters needs it, alone or with others, in a list or
 in a text. It wants events near a geometry where a filter needs contact with it or a distance to it.
-Both are in the segment already: in the entries of the posts that a subscription owns, and in the
+Both are in the segment already: in the entries of the postings that a subscription owns, and in the
 checks of its filters.
 """
 
@@ -86,16 +86,16 @@ def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordR
 
 
 def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
-    posts = segment.arrays.postings
+    postings = segment.arrays.postings
     entries, sizes = segment.entries_of(rows)
     number = np.repeat(np.arange(len(rows)), sizes)
     lists = segment.lists_of(entries)
-    group = posts.groups[posts.lists["group"][lists]]
-    under = np.searchsorted(posts.token_lists, lists.astype(np.uint32), "right") - 1
-    others = posts.rest_start[entries].astype(np.int64)
-    sizes = posts.rest_start[entries + 1] - others
-    rest = posts.rest[ranges(others, sizes)].astype(np.int64)
-    some = under < len(posts.token_lists) - 2  # the last stands for no word
+    group = postings.groups[postings.lists["group"][lists]]
+    under = np.searchsorted(postings.token_lists, lists.astype(np.uint32), "right") - 1
+    others = postings.rest_start[entries].astype(np.int64)
+    sizes = postings.rest_start[entries + 1] - others
+    rest = postings.rest[ranges(others, sizes)].astype(np.int64)
+    some = under < len(postings.token_lists) - 2  # the last stands for no word
     found = []
     for text, kind in ((0, ITEMS), (1, TEXT)):
         accepts = (group["list_column"] >= 0) & (group["accepts"] & kind > 0)
@@ -116,8 +116,8 @@ def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Spatia
     near = checks["kind"][chosen] == check_evaluation.NEAR
     shapes = arrays.shapes.shapes[checks["item"][chosen]]
     entries, sizes = segment.entries_of(rows)
-    posts = arrays.postings
-    column = posts.groups["geometry_column"][posts.lists["group"][segment.lists_of(entries)]]
+    postings = arrays.postings
+    column = postings.groups["geometry_column"][postings.lists["group"][segment.lists_of(entries)]]
     placed = column >= 0
     return SpatialBounds(
         np.concatenate((number[chosen], np.repeat(np.arange(len(rows)), sizes)[placed])),
@@ -125,7 +125,7 @@ def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Spatia
         np.concatenate(
             (
                 np.column_stack([shapes[name] for name in ("x0", "y0", "x1", "y1")]),
-                posts.exact[entries[placed]],
+                postings.exact[entries[placed]],
             )
         ),
         np.append(np.where(near, checks["low"][chosen], 0.0), np.zeros(np.count_nonzero(placed))),

@@ -102,7 +102,7 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     )
     assert one[KIND].equals(other[KIND])
     # Of several filters of a subscription, which are in no order, any may tell the place.
-    owners = [*arrays.filter_subscription, *arrays.posts.owner]
+    owners = [*arrays.filter_subscription, *arrays.postings.owner]
     for number in (k for k in range(len(expressions)) if owners.count(k) == 1):
         if one[KIND][number].as_py() == PLACE:
             assert [one[name][number] for name in FIELDS] == [

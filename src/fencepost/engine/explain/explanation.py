@@ -177,7 +177,7 @@ def plan_filters(
     for terms in to_filters(condition, columns.space):
         table = FilterTable(columns.copy())
         table.add(0, [terms])
-        if table.posts and not table.checks:
+        if table.postings and not table.checks:
             path, selectivity = AccessPath.WORDS, _share_of_posts(segment, row)
         else:
             number = next(rows)
@@ -194,8 +194,8 @@ def plan_filters(
 
 
 def _share_of_posts(segment: SegmentReader, row: int) -> float:
-    """How many of the posts are in the lists of a subscription's own."""
+    """How many of the postings are in the lists of a subscription's own."""
     entries, _ = segment.entries_of(np.array([row]))
     lists = np.unique(segment.lists_of(entries))
-    posts = segment.arrays.postings
-    return float(posts.lists["count"][lists].sum() / max(len(posts.owner), 1))
+    postings = segment.arrays.postings
+    return float(postings.lists["count"][lists].sum() / max(len(postings.owner), 1))

@@ -321,9 +321,9 @@ def _spatial(
     return groups, tokens, entries, boxes, nodes, density
 
 
-def direct_rows_of(posts: PostingArrays, words: int) -> PostingRows:
+def direct_rows_of(postings: PostingArrays, words: int) -> PostingRows:
     """What the direct entries were laid out from, entry by entry; there are so many words."""
-    count = direct_entry_count(posts)
+    count = direct_entry_count(postings)
     forms = tuple(
         PostingGroup(
             int(g["list_column"]),
@@ -332,17 +332,17 @@ def direct_rows_of(posts: PostingArrays, words: int) -> PostingRows:
             bool(g["direct"]),
             int(g["decides"]),
         )
-        for g in posts.groups
+        for g in postings.groups
     )
-    by_entry = np.argsort(posts.lists["first"], kind="stable")
-    lists = posts.lists[by_entry]
-    starts = posts.token_lists.astype(np.int64)
+    by_entry = np.argsort(postings.lists["first"], kind="stable")
+    lists = postings.lists[by_entry]
+    starts = postings.token_lists.astype(np.int64)
     list_words = np.repeat(np.arange(words + 1), starts[1:] - starts[:-1])
     own = list_words[by_entry]
     sizes = lists["count"].astype(np.int64)
     form = np.repeat(lists["group"].astype(np.int64), sizes)[:count]
     word = np.repeat(own, sizes)[:count]
-    rest_start = posts.rest_start[: count + 1].astype(np.int64)
+    rest_start = postings.rest_start[: count + 1].astype(np.int64)
     has_word = word < words
     token_start = np.zeros(count + 1, np.int64)
     np.cumsum(np.diff(rest_start) + has_word, out=token_start[1:])
@@ -350,27 +350,32 @@ def direct_rows_of(posts: PostingArrays, words: int) -> PostingRows:
     first = np.zeros(len(tokens), bool)
     first[token_start[:-1][has_word]] = True
     tokens[first] = word[has_word]
-    tokens[~first] = posts.rest[: rest_start[-1]]
+    tokens[~first] = postings.rest[: rest_start[-1]]
     return PostingRows(
-        forms, form, posts.owner[:count].astype(np.int64), posts.exact[:count], token_start, tokens
+        forms,
+        form,
+        postings.owner[:count].astype(np.int64),
+        postings.exact[:count],
+        token_start,
+        tokens,
     )
 
 
-def direct_entry_count(posts: PostingArrays) -> int:
+def direct_entry_count(postings: PostingArrays) -> int:
     """How many entries match without further ado; they come first."""
-    direct = posts.groups["direct"][posts.lists["group"]] > 0
-    return int(posts.lists["count"][direct].sum())
+    direct = postings.groups["direct"][postings.lists["group"]] > 0
+    return int(postings.lists["count"][direct].sum())
 
 
-def group_and_word_of(posts: PostingArrays, entry: int) -> tuple[Any, int | None]:
+def group_and_word_of(postings: PostingArrays, entry: int) -> tuple[Any, int | None]:
     """The group of an entry, and the word that it is posted under, if any."""
-    lists = posts.lists
+    lists = postings.lists
     number = int(
         np.flatnonzero((lists["first"] <= entry) & (entry < lists["first"] + lists["count"]))[0]
     )
-    word = int(np.searchsorted(posts.token_lists, number, "right")) - 1
-    return posts.groups[lists["group"][number]], None if word == len(
-        posts.token_lists
+    word = int(np.searchsorted(postings.token_lists, number, "right")) - 1
+    return postings.groups[lists["group"][number]], None if word == len(
+        postings.token_lists
     ) - 2 else word
 
 

@@ -1,9 +1,9 @@
 """The passes of building a segment that post filters under what they need.
 
-`post_by_keywords` posts them under words. With the words of a filter go the box that it needs its place
+`post_by_keywords` postings them under words. With the words of a filter go the box that it needs its place
 to meet, a string that it needs in another column, and the bounds of a number.
 
-`combine` posts them under several of their strings at once, and under the place beside them. A
+`combine` postings them under several of their strings at once, and under the place beside them. A
 filter that needs strings in two columns, or in one and a place, is found by few events where it
 stands under all of that together. It is posted under a word for the strings, one posting for each
 combination of them (an attribute may be one of several), with the box of its place.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.access_paths import GEOMETRY_COST_FACTOR, Plan
 from fencepost.engine.filter_table import NumberedFilters
-from fencepost.engine.postings import keyword_postings as posts
+from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, PostingGroup, PostingRows, ranges
 from fencepost.engine.selectivity import AccessPath
 from fencepost.kernels.geometry.planar_distance import squared_bounds
@@ -85,7 +85,7 @@ def post_by_keywords(given: NumberedFilters, plan: Plan) -> KeywordPostings:
                 tokens=given.set_items[ranges(set_start[own_set], sizes)].astype(np.int64),
             )
         )
-    rows = _on_both_sides(posts.concatenate(parts), plan)
+    rows = _on_both_sides(keyword_postings.concatenate(parts), plan)
     shares = _word_shares(rows)[filters]
     strings = _strings(given, filters, plan.check_selectivity)
     shares *= np.append(plan.check_selectivity, 1.0)[strings[filters]].astype(np.float32)
@@ -188,14 +188,14 @@ def _with_each_string(rows: PostingRows, given: NumberedFilters, strings: Ints) 
         rows.forms[kind >> 32]._replace(string_column=(kind & 0xFFFFFFFF) - 1)
         for kind in kinds.tolist()
     )
-    taken = posts.take(rows, repeated)
+    taken = keyword_postings.take(rows, repeated)
     return taken._replace(forms=forms, form=form[repeated], strings=found)
 
 
 def _on_both_sides(rows: PostingRows, plan: Plan) -> PostingRows:
     """The rows, and those that have another box beyond the antimeridian once more, with that."""
     split, beyond = plan.places.wrapped_boxes_of(plan.place[rows.owner])
-    return posts.concatenate([rows, posts.take(rows, split)._replace(boxes=beyond)])
+    return keyword_postings.concatenate([rows, postings.take(rows, split)._replace(boxes=beyond)])
 
 
 def _word_shares(rows: PostingRows) -> NDArray[np.float32]:
@@ -242,17 +242,17 @@ class SignaturePostings(NamedTuple):
     filters: Ints  # those that a distance decides, ascending
     discs: NDArray[np.float64]  # of each x, y, and the squares of a distance that is near or far
 
-    def with_discs(self, posts: PostingArrays) -> PostingArrays:
-        """The posts with discs for boxes, in the entries that a distance decides."""
-        groups = np.flatnonzero(posts.groups["decides"] == DISC)
+    def with_discs(self, postings: PostingArrays) -> PostingArrays:
+        """The postings with discs for boxes, in the entries that a distance decides."""
+        groups = np.flatnonzero(postings.groups["decides"] == DISC)
         if not len(groups):
-            return posts
-        exact = posts.exact.copy()
+            return postings
+        exact = postings.exact.copy()
         for group in groups:
-            lists = posts.lists[posts.lists["group"] == group]  # their entries are neighbours
+            lists = postings.lists[postings.lists["group"] == group]  # their entries are neighbours
             entries = slice(lists["first"].min(), (lists["first"] + lists["count"]).max())
-            exact[entries] = self.discs[np.searchsorted(self.filters, posts.owner[entries])]
-        return posts._replace(exact=exact)
+            exact[entries] = self.discs[np.searchsorted(self.filters, postings.owner[entries])]
+        return postings._replace(exact=exact)
 
 
 class _Chosen(NamedTuple):
@@ -266,7 +266,7 @@ class _Chosen(NamedTuple):
 def post_by_signatures(given: NumberedFilters, plan: Plan, words: int) -> SignaturePostings:
     """Post filters where that is better than what was planned.
 
-    words : how many the posts have before these.
+    words : how many the postings have before these.
     """
     checks, owner, set_start = given.checks, given.owner, given.set_start
     members = _members(checks, owner, set_start, plan)

@@ -4,7 +4,7 @@
 - `fences`: `Fences`: which fences a position is in; `PathMatcher`: which a path passes through
 - `notification`: `Notification`: what is reported of a moving object; kinds and order
 - `checkpoint_json`: Checkpoints of tracked objects, and positions, as JSON and back
-- `point_conditions`: Conditions on paths, and on points near by, derived from a condition on a point
+- `point_conditions`: Conditions on paths and on near points, derived from conditions on points
 - `position_batches`: `PositionBatch`: which positions of a batch can change the state of an object
 - `positions`: `Position`, `Positions`: read from events and from tables
 - `reorder_buffer`: `ReorderBuffer`: positions in the order of their times

@@ -431,14 +431,16 @@ def test_spark_divides_as_workers_do(spark: SparkSession) -> None:
                 partition_cuts.X: rng.integers(0, 40, count) / 4.0,
                 partition_cuts.Y: rng.integers(0, 9, count) - 4.0,
                 partition_cuts.SIZE: rng.exponential(1.0, count),
-                partition_cuts.CHANCE: rng.random(count),
+                partition_cuts.RANDOM: rng.random(count),
             }
         )
 
     for parts in (1, 2, 9, 40):
-        division = partition_cuts.divide(partition_cuts.Places.of(places([0, 0, 1, 3])), parts)
+        division = partition_cuts.choose_partitioning(
+            partition_cuts.PartitionKeys.of(places([0, 0, 1, 3])), parts
+        )
         table = places([0, 0, 1, 2, 3])
         rows = spark.createDataFrame(table.to_pandas())
         found = [row[0] for row in rows.select(division.column()).collect()]
-        assert found == division.part_of(partition_cuts.Places.of(table)).tolist()
+        assert found == division.part_of(partition_cuts.PartitionKeys.of(table)).tolist()
         assert len(set(found)) > parts / 2

@@ -121,7 +121,7 @@ def test_a_build_that_another_one_overtook(
 def test_what_a_store_does(tmp_path: Path, cache: Path) -> None:
     root = tmp_path / "store"
     store = Store("test://host/store", fs.LocalFileSystem(), str(root))
-    assert (store.text("a"), store.stamp("a"), store.changed_s()) == (None, None, {})
+    assert (store.text("a"), store.stamp("a"), store.modified_s()) == (None, None, {})
     assert not store.has_index()
     store.replace("a", "1")
     first = store.stamp("a")
@@ -134,17 +134,17 @@ def test_what_a_store_does(tmp_path: Path, cache: Path) -> None:
     with store.held(["folder/x", "folder/inner/y"]) as path:
         assert path.is_relative_to(cache)
         assert (path / "folder/x").read_text() + (path / "folder/inner/y").read_text() == "xy"
-    assert sorted(store.changed_s()) == ["a", "folder"]
-    assert abs(store.changed_s()["a"] - (root / "a").stat().st_mtime) < 1e-3
+    assert sorted(store.modified_s()) == ["a", "folder"]
+    assert abs(store.modified_s()["a"] - (root / "a").stat().st_mtime) < 1e-3
     store.remove(["a", "folder", "nothing"])
-    assert store.changed_s() == {}
+    assert store.modified_s() == {}
     with pytest.raises(FileNotFoundError), store.held(["folder/z"]):
         pass
     assert store.within("x") == "test://host/store/x"
     with suppress(ValueError), store.writing() as path:
         (path / "half").write_text("")
         raise ValueError
-    assert store.changed_s() == {}
+    assert store.modified_s() == {}
 
 
 def test_a_saved_index_in_a_store(tmp_path: Path, cache: Path) -> None:

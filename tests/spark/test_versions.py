@@ -134,7 +134,7 @@ def test_a_batch_has_the_version_of_its_call(
     for how, early in zip(HOW, first, strict=True):
         assert subscriptions(early) == list("012345678")
         assert subscriptions(fps.match(event, path, how=how)) == list("345678")
-    monkeypatch.setattr("fencepost.spark.indexes.index_build._KEPT_S", 0.0)
+    monkeypatch.setattr("fencepost.spark.indexes.index_build._MIN_AGE_S", 0.0)
     build(spark, path, "3", "update")
     assert sorted(file.name for file in path.glob("manifest-*")) == [
         f"manifest-{number}.json" for number in (3, 4, 5)

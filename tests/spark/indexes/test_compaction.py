@@ -23,9 +23,9 @@ from fencepost.engine.storage.manifest import (
 )
 from fencepost.engine.storage.segment_files import open_segments
 from fencepost.spark.indexes import build_tasks, compaction
-from fencepost.spark.indexes.compaction import Piece, Rewrite, Sample, choose
-from fencepost.spark.indexes.partition_cuts import Places, divide
-from fencepost.spark.indexes.subscription_rows import Form, Reader
+from fencepost.spark.indexes.compaction import OutputPiece, RewriteTask, SampleTask, choose_merges
+from fencepost.spark.indexes.partition_cuts import PartitionKeys, choose_partitioning
+from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, SubscriptionReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,20 +51,20 @@ def entry(count: int, *, part: bool = False, gone: int = 0) -> SegmentEntry:
 def test_which_are_chosen() -> None:
     base = [entry(100_000, part=True)] * 20
     few = [entry(10)] * 7
-    assert choose([*base, *few], PART_SIZE) == []
-    (group,) = choose([*base, *few, entry(10)], PART_SIZE)
+    assert choose_merges([*base, *few], PART_SIZE) == []
+    (group,) = choose_merges([*base, *few, entry(10)], PART_SIZE)
     assert (group.numbers, group.is_partition) == (tuple(range(20, 28)), False)
     larger = [entry(8000)] * 7
-    (group,) = choose([*base, *larger, *[entry(1000)] * 7, entry(1000)], PART_SIZE)
+    (group,) = choose_merges([*base, *larger, *[entry(1000)] * 7, entry(1000)], PART_SIZE)
     assert (sorted(group.numbers), group.is_partition) == (list(range(20, 35)), False)
-    (group,) = choose([entry(50, part=True), *few, entry(10)], PART_SIZE)
+    (group,) = choose_merges([entry(50, part=True), *few, entry(10)], PART_SIZE)
     assert (group.numbers, group.is_partition) == (
         tuple(range(9)),
         True,
     )  # more than half: all anew
-    assert choose([*base, *[entry(PART_SIZE // 2)] * 20], PART_SIZE) == []
+    assert choose_merges([*base, *[entry(PART_SIZE // 2)] * 20], PART_SIZE) == []
     parts = [entry(10, part=True, gone=6), entry(10, part=True, gone=5)]
-    worn = choose([*parts, entry(10, gone=9)], PART_SIZE)
+    worn = choose_merges([*parts, entry(10, gone=9)], PART_SIZE)
     assert sorted((g.numbers, g.is_partition) for g in worn) == [((0,), True), ((2,), False)]
 
 
@@ -81,7 +81,7 @@ def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
         if rng.random() < 0.2:
             entries = [replace(e, deleted=rng.randrange(e.subscriptions + 1)) for e in entries]
             entries = [e for e in entries if e.live]
-        groups = choose(entries, PART_SIZE)
+        groups = choose_merges(entries, PART_SIZE)
         taken = [number for group in groups for number in group.numbers]
         assert len(taken) == len(set(taken))
         new = []
@@ -136,7 +136,7 @@ class Index:
 
     def __init__(self, path: Path, rng: random.Random) -> None:
         self.path = path
-        self.reader = Reader(Form(), "planar", ())
+        self.reader = SubscriptionReader(SubscriptionLayout(), "planar", ())
         known = Matcher()
         for k in range(100):
             known.subscribe(str(k), expression(rng))
@@ -148,11 +148,11 @@ class Index:
         self.version += 1
         changed = upserts.keys() | deleted
         for k in range(len(self.entries)):
-            (ids,) = build_tasks.Ids(str(self.path), self.entries)([number(k)])
+            (ids,) = build_tasks.SegmentIdsTask(str(self.path), self.entries)([number(k)])
             hit = [row["row"] for row in ids.to_pylist() if row["id"] in changed]
             if hit:
                 rows = {"segment": pa.array([k] * len(hit), pa.int32()), "row": pa.array(hit)}
-                remove = build_tasks.Remove(str(self.path), self.entries, self.version)
+                remove = build_tasks.DeletionTask(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
                 self.entries[k] = decode_segment_entry(told.to_pylist()[0]["entry"])
         self.entries = [own for own in self.entries if own.live]
@@ -163,7 +163,7 @@ class Index:
                 build_tasks.PART: pa.array([0] * len(upserts), pa.int32()),
             }
             asks = columns_as_json(self.columns)
-            build = build_tasks.Build(
+            build = build_tasks.SegmentBuildTask(
                 str(self.path), ["id", "expression"], self.reader, asks, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
@@ -172,11 +172,11 @@ class Index:
             )
 
     def compact(self) -> None:
-        groups = choose(self.entries, PART_SIZE)
-        self.rewrite([Piece(group, None, 0) for group in groups])
+        groups = choose_merges(self.entries, PART_SIZE)
+        self.rewrite([OutputPiece(group, None, 0) for group in groups])
 
-    def rewrite(self, pieces: list[Piece]) -> None:
-        rewrite = Rewrite(str(self.path), self.entries, pieces, "segment-")
+    def rewrite(self, pieces: list[OutputPiece]) -> None:
+        rewrite = RewriteTask(str(self.path), self.entries, pieces, "segment-")
         new = [
             decode_segment_entry(row["entry"])
             for k in range(len(pieces))
@@ -228,12 +228,12 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
     for first in (0, 100, 200):
         index.update({f"s{first + k}": expression(rng) for k in range(100)}, {f"s{first // 2}"})
     before = index.matcher()
-    group = compaction.Group(tuple(range(len(index.entries))), True)
-    sample = Sample(str(tmp_path), index.entries, 0.5)
+    group = compaction.MergeGroup(tuple(range(len(index.entries))), True)
+    sample = SampleTask(str(tmp_path), index.entries, 0.5)
     batches = [batch for k in group.numbers for batch in sample([number(k)])]
-    division = divide(Places.of(pa.Table.from_batches(batches)), 3)
+    division = choose_partitioning(PartitionKeys.of(pa.Table.from_batches(batches)), 3)
     assert division.parts >= 3
-    index.rewrite([Piece(group, division, part) for part in range(division.parts)])
+    index.rewrite([OutputPiece(group, division, part) for part in range(division.parts)])
     assert len(index.entries) == division.parts
     assert all(own.is_partition for own in index.entries)
     parts = [index.matcher([own]).ids() for own in index.entries]
@@ -251,7 +251,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
     index = Index(tmp_path, random.Random(3))
     index.entries = decode_manifest("index", (tmp_path / "manifest.json").read_text()).segments
     index.columns = made.view().columns
-    index.rewrite([Piece(compaction.Group((0,), True), None, 0)])
+    index.rewrite([OutputPiece(compaction.MergeGroup((0,), True), None, 0)])
     (own,) = index.entries
     assert own.subscriptions == 1
     assert index.matcher().match({"n": 1}) == ["b"]
@@ -268,7 +268,7 @@ def test_updates_on_spark(
 ) -> None:
     """With two of a tier in place of eight; the third update is more than half of all."""
     monkeypatch.setattr(merge_policy, "JOB_MERGE_FACTOR", 2)
-    monkeypatch.setattr("fencepost.spark.indexes.index_build._SMALL_PART", 10)
+    monkeypatch.setattr("fencepost.spark.indexes.index_build._MIN_PART_SIZE", 10)
     rng = random.Random(4)
     path, right = tmp_path / "index", Matcher()
     are_parts = []

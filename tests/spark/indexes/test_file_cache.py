@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from fencepost.errors import ModelError
-from fencepost.spark.indexes.file_cache import Cache
+from fencepost.spark.indexes.file_cache import FileCache
 from tests.waiting import WAIT_S
 
 
@@ -28,13 +28,13 @@ class Source:
         to.write(name.encode().ljust(self.size, b"."))
 
 
-def aged(cache: Cache, folder: str, age_s: int) -> None:
+def aged(cache: FileCache, folder: str, age_s: int) -> None:
     path = cache.root / cache.index / folder
     os.utime(path, (path.stat().st_mtime - age_s,) * 2)
 
 
 def test_files_are_fetched_once(tmp_path: Path) -> None:
-    cache, source = Cache(tmp_path, "index", 10_000), Source()
+    cache, source = FileCache(tmp_path, "index", 10_000), Source()
     for _ in range(2):
         with cache.held(["a/x", "a/y", "b/x"], source) as path:
             assert (path / "b/x").read_bytes().startswith(b"b/x.")
@@ -45,7 +45,7 @@ def test_files_are_fetched_once(tmp_path: Path) -> None:
 
 
 def test_what_was_used_longest_ago_goes(tmp_path: Path) -> None:
-    first, second, source = Cache(tmp_path, "1", 350), Cache(tmp_path, "2", 350), Source()
+    first, second, source = FileCache(tmp_path, "1", 350), FileCache(tmp_path, "2", 350), Source()
     for k, cache in enumerate((first, second, first)):
         with cache.held([f"{k}/x"], source):
             pass
@@ -63,7 +63,7 @@ def test_what_was_used_longest_ago_goes(tmp_path: Path) -> None:
 
 
 def test_what_is_in_use_stays_though_there_is_no_room(tmp_path: Path) -> None:
-    cache, source = Cache(tmp_path, "index", 1), Source()
+    cache, source = FileCache(tmp_path, "index", 1), Source()
     with cache.held(["a/x"], source) as path:
         with cache.held(["b/x"], source):
             pass
@@ -75,7 +75,7 @@ def test_what_is_in_use_stays_though_there_is_no_room(tmp_path: Path) -> None:
 
 
 def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    cache = Cache(tmp_path, "index", 1_000)
+    cache = FileCache(tmp_path, "index", 1_000)
 
     def broken(name: str, to: BinaryIO) -> None:
         to.write(b"half")
@@ -122,7 +122,7 @@ def test_many_processes_at_once(tmp_path: Path, room: int) -> None:
 
 
 def test_threads_of_one_process(tmp_path: Path) -> None:
-    cache, source = Cache(tmp_path, "index", 10_000), Source()
+    cache, source = FileCache(tmp_path, "index", 10_000), Source()
 
     def hold() -> None:
         with cache.held([f"a/{k}" for k in range(20)], source):
@@ -141,9 +141,9 @@ def test_the_environment_says_where_and_how_much(
 ) -> None:
     monkeypatch.setenv("FENCEPOST_INDEX_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("FENCEPOST_INDEX_CACHE_BYTES", "1000")
-    one, other = Cache.of("s3://a/b"), Cache.of("s3://a/c")
+    one, other = FileCache.of("s3://a/b"), FileCache.of("s3://a/c")
     assert (one.root, one.room) == (tmp_path, 1000)
     assert one.index != other.index
     monkeypatch.setenv("FENCEPOST_INDEX_CACHE_BYTES", "1 GB")
     with pytest.raises(ModelError, match="must be a number of bytes; saw '1 GB'"):
-        Cache.of("s3://a/b")
+        FileCache.of("s3://a/b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fencepost.spark.indexes.partition_cuts import cut
+from fencepost.spark.indexes.partition_cuts import build_cut_tree
 
 
 def points_of(kind: str, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -28,7 +28,7 @@ def test_parts_have_about_the_same_weight(kind: str, parts: int) -> None:
     rng = np.random.default_rng(3)
     points = points_of(kind, rng, 20_000)
     weights = rng.random(20_000) + 0.1
-    cuts = cut(points[:5_000], weights[:5_000], parts)
+    cuts = build_cut_tree(points[:5_000], weights[:5_000], parts)
     assert cuts.parts == parts
     own = np.bincount(cuts.part_of(points), weights, minlength=parts) / weights.sum()
     assert len(own) == parts
@@ -38,15 +38,15 @@ def test_parts_have_about_the_same_weight(kind: str, parts: int) -> None:
 
 def test_parts_of_an_even_map_are_compact() -> None:
     points = points_of("even", np.random.default_rng(3), 20_000)
-    part = cut(points, np.ones(len(points)), 16).part_of(points)
+    part = build_cut_tree(points, np.ones(len(points)), 16).part_of(points)
     areas = [np.ptp(points[part == p, :2], axis=0).prod() for p in range(16)]
     assert sum(areas) < 1.01 * 360 * 180
 
 
 def test_nothing_and_little_can_be_divided() -> None:
     none = np.empty((0, 3))
-    assert cut(none, np.empty(0), 4).part_of(np.ones((3, 3))).tolist() == [0, 0, 0]
+    assert build_cut_tree(none, np.empty(0), 4).part_of(np.ones((3, 3))).tolist() == [0, 0, 0]
     one = np.ones((1, 3))
-    assert cut(one, np.ones(1), 4).parts == 1
+    assert build_cut_tree(one, np.ones(1), 4).parts == 1
     same = np.ones((5, 3))  # by chance too
-    assert cut(same, np.ones(5), 4).parts == 1
+    assert build_cut_tree(same, np.ones(5), 4).parts == 1

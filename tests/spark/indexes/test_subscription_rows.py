@@ -11,7 +11,7 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.spark.indexes.subscription_rows import Form, Reader
+from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, SubscriptionReader
 
 SCHEMA = pa.schema(
     [
@@ -24,9 +24,11 @@ SCHEMA = pa.schema(
 )
 
 
-def read(form: Form, columns: Any, space: str = "wgs84") -> tuple[Matcher, list[tuple[int, str]]]:
+def read(
+    form: SubscriptionLayout, columns: Any, space: str = "wgs84"
+) -> tuple[Matcher, list[tuple[int, str]]]:
     """A matcher of the rows; those that are read without making one are the same."""
-    table, reader = pa.table(columns), Reader(form, space, ())
+    table, reader = pa.table(columns), SubscriptionReader(form, space, ())
     matcher, bad = reader(table)
     found, asked, refused = reader.required(table)
     assert refused == bad
@@ -50,7 +52,7 @@ def test_columns_with_nulls_and_bad_values() -> None:
         }
         for k in range(80)
     ]
-    form = Form({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
+    form = SubscriptionLayout({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
     matcher, bad = read(form, pa.Table.from_pylist(rows, schema=SCHEMA), "planar")
     owners = {}
     for row in rows:
@@ -85,20 +87,20 @@ PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
 @pytest.mark.parametrize(
     ("form", "columns", "reason"),
     [
-        (Form({"g": ("p", "S_WITHIN")}), {"p": [BOX, b"junk"]}, "the bytes are no WKB"),
-        (Form({"g": ("p", "S_WITHIN")}), {"p": [BOX, None]}, "there is no geometry"),
+        (SubscriptionLayout({"g": ("p", "S_WITHIN")}), {"p": [BOX, b"junk"]}, "the bytes are no WKB"),
+        (SubscriptionLayout({"g": ("p", "S_WITHIN")}), {"p": [BOX, None]}, "there is no geometry"),
         (
-            Form({"g": ("p", "S_WITHIN")}),
+            SubscriptionLayout({"g": ("p", "S_WITHIN")}),
             {"p": ["POINT(0 0)", "POINT(500 0)"]},
             "a longitude beyond",
         ),
-        (Form({"g": ("p", "r")}), {"r": ["S_WITHIN", "x"]}, "no relation is called 'x'"),
-        (Form({}, {"g": ("p", "d")}), {"d": [1.0, -1.0]}, "saw -1.0"),
-        (Form({}, {"g": ("p", "d")}), {"d": [1.0, None]}, "saw nan"),
-        (Form({}, {}, {"t": "w"}), {"w": [["x"], [None]]}, "takes lists of strings; saw [None]"),
-        (Form({}, {}, {}, {"s": "v"}), {"v": [1.0, float("inf")]}, "106 bits; saw inf"),
+        (SubscriptionLayout({"g": ("p", "r")}), {"r": ["S_WITHIN", "x"]}, "no relation is called 'x'"),
+        (SubscriptionLayout({}, {"g": ("p", "d")}), {"d": [1.0, -1.0]}, "saw -1.0"),
+        (SubscriptionLayout({}, {"g": ("p", "d")}), {"d": [1.0, None]}, "saw nan"),
+        (SubscriptionLayout({}, {}, {"t": "w"}), {"w": [["x"], [None]]}, "takes lists of strings; saw [None]"),
+        (SubscriptionLayout({}, {}, {}, {"s": "v"}), {"v": [1.0, float("inf")]}, "106 bits; saw inf"),
         (
-            Form({}, {}, {"t": "w"}),
+            SubscriptionLayout({}, {}, {"t": "w"}),
             {"w": pa.array([["x"], [b"\xff"]], pa.list_(pa.binary())).cast(
                 pa.list_(pa.string()), safe=False
             )},
@@ -106,7 +108,9 @@ PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
         ),
     ],
 )  # fmt: skip
-def test_reasons_name_no_row(form: Form, columns: dict[str, Any], reason: str) -> None:
+def test_reasons_name_no_row(
+    form: SubscriptionLayout, columns: dict[str, Any], reason: str
+) -> None:
     """Its number among the rows of a worker would tell nobody anything."""
     matcher, bad = read(form, {**PLACED, **columns})
     ((row, seen),) = bad
@@ -117,14 +121,16 @@ def test_reasons_name_no_row(form: Form, columns: dict[str, Any], reason: str) -
 
 
 def test_relations_that_are_lists() -> None:
-    matcher, bad = read(Form({"g": ("p", "r")}), {**PLACED, "r": [["S_WITHIN"], ["S_WITHIN"]]})
+    matcher, bad = read(
+        SubscriptionLayout({"g": ("p", "r")}), {**PLACED, "r": [["S_WITHIN"], ["S_WITHIN"]]}
+    )
     assert [row for row, _ in bad] == [0, 1]
     assert all("no relation is called ['S_WITHIN']; give one of" in reason for _, reason in bad)
     assert matcher.ids() == []
 
 
-@pytest.mark.parametrize("form", [Form(), Form({}, {}, {}, {"s": "v"})])
-def test_names_that_are_numbers(form: Form) -> None:
+@pytest.mark.parametrize("form", [SubscriptionLayout(), SubscriptionLayout({}, {}, {}, {"s": "v"})])
+def test_names_that_are_numbers(form: SubscriptionLayout) -> None:
     """As tables of databases have them; a subscriber that is null is the id."""
     columns = {
         "id": pa.array([1, 2, 3]),

@@ -18,8 +18,8 @@ from fencepost.engine.requirements import PLACE, requirements_of_segment, requir
 from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.subscriptions import compile_subscription
 from fencepost.geometry import Space
-from fencepost.spark.indexes.partition_cuts import FIELDS, KIND, lie
-from fencepost.spark.matches.part_routing import filters_of, summary
+from fencepost.spark.indexes.partition_cuts import KEY_COLUMNS, KIND, partition_keys
+from fencepost.spark.matches.part_routing import routing_filters, segment_routing_keys
 from tests.engine.earth import PLACES, scene, wkt
 from tests.engine.strategies import EVENTS, EXPRESSIONS, Event, examples
 
@@ -37,7 +37,7 @@ def router(matcher: Matcher) -> Matcher:
                 None,
                 str(k),
                 int(NEVER_EXPIRES),
-                filters_of(summary(requirements_of_segment(s)), columns),
+                routing_filters(segment_routing_keys(requirements_of_segment(s)), columns),
             )
             for k, s in enumerate(matcher.view().snapshot())
         ],
@@ -97,16 +97,16 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     expires = np.full(len(expressions), NEVER_EXPIRES, np.int64)
     segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))
     one, other = (
-        lie(requirements_of_table(arrays, len(expressions))),
-        lie(requirements_of_segment(segment)),
+        partition_keys(requirements_of_table(arrays, len(expressions))),
+        partition_keys(requirements_of_segment(segment)),
     )
     assert one[KIND].equals(other[KIND])
     # Of several filters of a subscription, which are in no order, any may tell the place.
     owners = [*arrays.filter_subscription, *arrays.postings.owner]
     for number in (k for k in range(len(expressions)) if owners.count(k) == 1):
         if one[KIND][number].as_py() == PLACE:
-            assert [one[name][number] for name in FIELDS] == [
-                other[name][number] for name in FIELDS
+            assert [one[name][number] for name in KEY_COLUMNS] == [
+                other[name][number] for name in KEY_COLUMNS
             ]
 
 

@@ -23,19 +23,21 @@ from fencepost.engine.storage.segment_files import live_ids, mark_rows_deleted, 
 from fencepost.geometry.space import Space
 from fencepost.spark.indexes import partition_cuts
 from fencepost.spark.indexes.index_folders import folder_of
-from fencepost.spark.indexes.partition_cuts import lie
-from fencepost.spark.indexes.subscription_rows import Reader, with_names_as_text
+from fencepost.spark.indexes.partition_cuts import partition_keys
+from fencepost.spark.indexes.subscription_rows import SubscriptionReader, with_names_as_text
 from fencepost.spark.matches import part_routing
 
 DELETED = "fencepost_deleted"
 PART = "fencepost_part"
-ASKS = "fencepost_asks"  # which columns of events some rows ask for, as JSON: in the first of them
-WRONG = "fencepost_reason"
+REQUESTED_COLUMNS = (
+    "fencepost_asks"  # which columns of events some rows ask for, as JSON: in the first of them
+)
+REASON_COLUMN = "fencepost_reason"
 Batches = Iterable[pa.RecordBatch]
-Out = Iterator[pa.RecordBatch]
+OutputBatches = Iterator[pa.RecordBatch]
 
 
-def numbers_of(batches: Batches) -> Iterator[int]:
+def task_numbers(batches: Batches) -> Iterator[int]:
     """The numbers that a task is given, which are in the first column."""
     return (number for batch in batches for number in batch.column(0).to_pylist())
 
@@ -47,14 +49,14 @@ def _whole(batches: Batches) -> pa.Table | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartitionKeyTask:
     """Adds to rows where they lie and what they ask for, or what is wrong with them."""
 
     names: Sequence[str]
-    reader: Reader
+    reader: SubscriptionReader
     deleting: bool
 
-    def __call__(self, batches: Batches) -> Out:
+    def __call__(self, batches: Batches) -> OutputBatches:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             yield from self._told(table).to_batches(max_chunksize=None)
@@ -72,16 +74,18 @@ class Place:
             reasons[numbers[row]] = reason
         found: dict[str, Any] = {
             partition_cuts.KIND: np.full(count, NOTHING, np.int32),
-            **{name: np.zeros(count) for name in partition_cuts.FIELDS[1:]},
+            **{name: np.zeros(count) for name in partition_cuts.KEY_COLUMNS[1:]},
         }
         for rows, required in tables:
-            for name, own in lie(required).items():
+            for name, own in partition_keys(required).items():
                 found[name][numbers[rows]] = own
         asks = columns_as_json(columns)
-        for name in partition_cuts.FIELDS:
+        for name in partition_cuts.KEY_COLUMNS:
             table = table.append_column(name, pa.array(found[name]))
-        table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
-        return table.append_column(WRONG, pa.array(reasons, pa.string()))
+        table = table.append_column(
+            REQUESTED_COLUMNS, pa.array([asks, *[None] * count][:count], pa.string())
+        )
+        return table.append_column(REASON_COLUMN, pa.array(reasons, pa.string()))
 
 
 def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -90,16 +94,16 @@ def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class SegmentBuildTask:
     """Builds a segment of all rows of a task, which are those of a part."""
 
     path: str
     names: Sequence[str]
-    reader: Reader
+    reader: SubscriptionReader
     columns: str  # see `columns_as_json`
     prefix: str
 
-    def __call__(self, batches: Batches) -> Out:
+    def __call__(self, batches: Batches) -> OutputBatches:
         table = _whole(batches)
         if table is None:
             return
@@ -118,14 +122,14 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class DeadLetterTask:
     """Writes rows to Parquet, a file a task; how many there were."""
 
     path: str
     name: str
     names: Sequence[str]
 
-    def __call__(self, batches: Batches) -> Out:
+    def __call__(self, batches: Batches) -> OutputBatches:
         from pyspark import TaskContext
 
         table = _whole(batches)
@@ -144,15 +148,15 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True)
-class Ids:
+class SegmentIdsTask:
     """The ids of segments, given by number, that are not gone."""
 
     path: str
     entries: Sequence[SegmentEntry]
 
-    def __call__(self, batches: Batches) -> Out:
+    def __call__(self, batches: Batches) -> OutputBatches:
         folder = folder_of(self.path)
-        for number in numbers_of(batches):
+        for number in task_numbers(batches):
             entry = self.entries[number]
             with folder.held(name_files_of(entry)) as path:
                 ids, rows = live_ids(path, entry)
@@ -166,14 +170,14 @@ class Ids:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class DeletionTask:
     """Writes which rows of a segment are gone by a version; all rows of a task are of one."""
 
     path: str
     entries: Sequence[SegmentEntry]
     version: int
 
-    def __call__(self, batches: Batches) -> Out:
+    def __call__(self, batches: Batches) -> OutputBatches:
         table = _whole(batches)
         if table is None:
             return

@@ -21,16 +21,21 @@ from fencepost.engine.requirements import requirements_of_segment
 from fencepost.engine.storage.manifest import SegmentEntry, encode_json
 from fencepost.engine.storage.segment_files import files_of, open_segment
 from fencepost.spark.indexes import partition_cuts
-from fencepost.spark.indexes.build_tasks import Batches, Out, numbers_of
+from fencepost.spark.indexes.build_tasks import Batches, OutputBatches, task_numbers
 from fencepost.spark.indexes.index_folders import folder_of
-from fencepost.spark.indexes.partition_cuts import CHANCE, Division, Places, lie
+from fencepost.spark.indexes.partition_cuts import (
+    RANDOM,
+    Partitioning,
+    PartitionKeys,
+    partition_keys,
+)
 from fencepost.spark.matches import part_routing
 
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MergeGroup:
     """Segments, by number, to be rewritten together, and whether what becomes of them is a part."""
 
     numbers: tuple[int, ...]
@@ -38,15 +43,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class OutputPiece:
     """What becomes of a group, or one part of that."""
 
-    group: Group
-    division: Division | None
+    group: MergeGroup
+    division: Partitioning | None
     part: int
 
 
-def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
+def choose_merges(entries: Sequence[SegmentEntry], part_size: int) -> list[MergeGroup]:
     """Which segments to rewrite."""
     sizes = [SegmentSize(entry.subscriptions, entry.deleted) for entry in entries]
     parts = {number for number, entry in enumerate(entries) if entry.is_partition}
@@ -54,20 +59,20 @@ def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     groups = find_all_merges(sizes, parts, -(-part_size // 2))
     merged = sum(sizes[number].live for own in groups if len(own) > 1 for number in own)
     if 2 * merged > sum(size.live for size in sizes):
-        return [Group(tuple(range(len(entries))), True)]
-    return [Group(tuple(own), own[0] in parts) for own in groups]
+        return [MergeGroup(tuple(range(len(entries))), True)]
+    return [MergeGroup(tuple(own), own[0] in parts) for own in groups]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleTask:
     """Where some of the subscriptions of segments lie, given by number."""
 
     path: str
     entries: Sequence[SegmentEntry]
     share: float
 
-    def __call__(self, batches: Batches) -> Out:
-        for number in numbers_of(batches):
+    def __call__(self, batches: Batches) -> OutputBatches:
+        for number in task_numbers(batches):
             shelf = _opened(self.path, self.entries[number])
             rows = shelf.live_rows(time.time_ns(), 0)
             chosen = rows[np.random.default_rng(0).random(len(rows)) < self.share]
@@ -75,23 +80,23 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class RewriteTask:
     """Writes pieces, given by number, as new segments."""
 
     path: str
     entries: Sequence[SegmentEntry]
-    pieces: Sequence[Piece]
+    pieces: Sequence[OutputPiece]
     prefix: str
 
-    def __call__(self, batches: Batches) -> Out:
-        for number in numbers_of(batches):
+    def __call__(self, batches: Batches) -> OutputBatches:
+        for number in task_numbers(batches):
             entry = self._written(self.pieces[number])
             if entry is not None:
                 yield pa.RecordBatch.from_pydict(
                     {"piece": pa.array([number], pa.int32()), "entry": [encode_json(entry)]}
                 )
 
-    def _written(self, piece: Piece) -> SegmentEntry | None:
+    def _written(self, piece: OutputPiece) -> SegmentEntry | None:
         shelves = [_opened(self.path, self.entries[n]) for n in piece.group.numbers]
         rows = [_rows(shelf, piece) for shelf in shelves]
         if not any(map(len, rows)):
@@ -106,12 +111,12 @@ def _opened(path: str, entry: SegmentEntry) -> Segment:
         return open_segment(folder, entry)
 
 
-def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
+def _rows(shelf: Segment, piece: OutputPiece) -> NDArray[np.int64]:
     """The rows of a shelf that go into a piece: what is gone or expired goes nowhere."""
     rows = shelf.live_rows(time.time_ns(), 0)
     if piece.division is None:
         return rows
-    part = piece.division.part_of(Places.of(_places(shelf).take(pa.array(rows))))
+    part = piece.division.part_of(PartitionKeys.of(_places(shelf).take(pa.array(rows))))
     own: NDArray[np.int64] = rows[part == piece.part]
     return own
 
@@ -120,7 +125,9 @@ def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
     found = {
         name: column.cast(pa.float64())
-        for name, column in lie(requirements_of_segment(shelf)).items()
+        for name, column in partition_keys(requirements_of_segment(shelf)).items()
     }
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
-    return pa.table({**found, CHANCE: pa.array(chance)}).select([*partition_cuts.FIELDS, CHANCE])
+    return pa.table({**found, RANDOM: pa.array(chance)}).select(
+        [*partition_cuts.KEY_COLUMNS, RANDOM]
+    )

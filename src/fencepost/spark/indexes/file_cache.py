@@ -26,23 +26,23 @@ from typing import BinaryIO, TypeVar
 from fencepost.atomic_replace import atomic_write
 from fencepost.errors import ModelError
 
-_FOLDER = "FENCEPOST_INDEX_CACHE_DIR"
-_ROOM = "FENCEPOST_INDEX_CACHE_BYTES"
-_DEFAULT_ROOM = 16 * 2**30
-_TRANSFERS = 8  # at once
+_FOLDER_VARIABLE = "FENCEPOST_INDEX_CACHE_DIR"
+_CAPACITY_VARIABLE = "FENCEPOST_INDEX_CACHE_BYTES"
+_DEFAULT_CAPACITY = 16 * 2**30
+_MAX_TRANSFERS = 8  # at once
 
 Item = TypeVar("Item")
 Download = Callable[[str, BinaryIO], None]
 
 
-def side_by_side(work: Callable[[Item], None], items: Sequence[Item]) -> None:
+def run_concurrently(work: Callable[[Item], None], items: Sequence[Item]) -> None:
     """Do something that waits for a network with many things, several at once."""
-    with ThreadPoolExecutor(_TRANSFERS) as pool:
+    with ThreadPoolExecutor(_MAX_TRANSFERS) as pool:
         list(pool.map(work, items))
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class FileCache:
     """Files of one index.
 
     Attributes
@@ -59,14 +59,14 @@ class Cache:
     room: int
 
     @classmethod
-    def of(cls, uri: str) -> Cache:
+    def of(cls, uri: str) -> FileCache:
         """That of an index, where the environment says, or in the folder for temporary files."""
         default = Path(tempfile.gettempdir()) / f"fencepost-indexes-{os.getuid()}"
-        room = os.environ.get(_ROOM, str(_DEFAULT_ROOM))
+        room = os.environ.get(_CAPACITY_VARIABLE, str(_DEFAULT_CAPACITY))
         if not room.isdecimal():
-            raise ModelError(f"{_ROOM} must be a number of bytes; saw {room!r:.40}")
+            raise ModelError(f"{_CAPACITY_VARIABLE} must be a number of bytes; saw {room!r:.40}")
         digest = hashlib.sha256(uri.encode()).hexdigest()[:16]
-        return cls(Path(os.environ.get(_FOLDER) or default), digest, int(room))
+        return cls(Path(os.environ.get(_FOLDER_VARIABLE) or default), digest, int(room))
 
     @contextmanager
     def held(self, names: Iterable[str], download: Download) -> Iterator[Path]:
@@ -95,7 +95,7 @@ class Cache:
                 download(name, file)
 
         with _locked(path / f"{folder}.lock", fcntl.LOCK_EX):
-            side_by_side(fetch, [name for name in names if not (path / name).exists()])
+            run_concurrently(fetch, [name for name in names if not (path / name).exists()])
 
     def _make_room(self, used: set[str]) -> None:
         """Remove what was used longest ago; whoever comes last to an end finds nobody there."""

@@ -36,12 +36,22 @@ from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segmen
 from fencepost.errors import IndexingError, ModelError
 from fencepost.geometry.space import Space
 from fencepost.spark.indexes import build_tasks, compaction, partition_cuts
-from fencepost.spark.indexes.build_tasks import ASKS, DELETED, PART, WRONG
+from fencepost.spark.indexes.build_tasks import DELETED, PART, REASON_COLUMN, REQUESTED_COLUMNS
 from fencepost.spark.indexes.index_folders import Folder, folder_of
-from fencepost.spark.indexes.partition_cuts import CHANCE, Division, Places, divide
-from fencepost.spark.indexes.subscription_rows import Form, Reader
+from fencepost.spark.indexes.partition_cuts import (
+    RANDOM,
+    Partitioning,
+    PartitionKeys,
+    choose_partitioning,
+)
+from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, SubscriptionReader
 from fencepost.spark.matches import part_routing
-from fencepost.spark.matches.match_frames import TWICE, ids_given_twice, plain_names, plainly
+from fencepost.spark.matches.match_frames import (
+    DUPLICATE_REASON,
+    duplicate_ids,
+    plain_names,
+    with_plain_names,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,14 +60,17 @@ MODES = ("create", "replace", "update")
 REASON = "reason"
 _DELETED = "deleted"
 _ID = plain_names(1)[0]  # it comes first
-_OWN = (PREFIX, part_routing.PREFIX)  # with which the names of folders begin that versions name
+_FOLDER_PREFIXES = (
+    PREFIX,
+    part_routing.PREFIX,
+)  # with which the names of folders begin that versions name
 _SAMPLE = 100_000
-_PART_SIZE = 500_000  # subscriptions that a worker holds at once
+_MAX_PART_SIZE = 500_000  # subscriptions that a worker holds at once
 # A job may be at work with a version that is not the newest: so the last ones are kept, and those
 # that were the newest not long ago.
-_VERSIONS_KEPT = 3
-_KEPT_S = 600.0
-_SMALL_PART = 20_000  # fewer are not worth a part
+_MIN_VERSIONS = 3
+_MIN_AGE_S = 600.0
+_MIN_PART_SIZE = 20_000  # fewer are not worth a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +148,23 @@ def build_index(
     """
     if mode not in MODES:
         raise ModelError(f"mode must be one of {', '.join(MODES)}; saw {mode!r:.40}")
-    form = Form(regions or {}, within or {}, keywords or {}, equals or {})
+    form = SubscriptionLayout(regions or {}, within or {}, keywords or {}, equals or {})
     folder = folder_of(str(path))
-    _refuse_mode(folder, mode)
-    with folder.alone():
-        _refuse_mode(folder, mode)  # somebody may have built one
+    _check_mode(folder, mode)
+    with folder.build_lock():
+        _check_mode(folder, mode)  # somebody may have built one
         seen = folder.text(MANIFEST)
         before = None
         if seen is not None and mode == "update":
             before = decode_manifest(folder.name, seen)
             space, stop_words = before.space, before.stop_words
-        reader = Reader(form, space, tuple(stop_words))
+        reader = SubscriptionReader(form, space, tuple(stop_words))
         Matcher(space, stop_words=reader.stop_words)  # says what is wrong with them
         version = max(_versions(folder), default=0) + 1
         return _Job(spark, folder, reader, seen, before, version).run(subscriptions, parts)
 
 
-def _refuse_mode(folder: Folder, mode: str) -> None:
+def _check_mode(folder: Folder, mode: str) -> None:
     there = folder.has_index()
     if not there and mode == "update":
         raise IndexingError(f"there is no index in {folder.name} to update; leave mode out")
@@ -167,7 +180,7 @@ class _Job:
 
     spark: SparkSession
     folder: Folder
-    reader: Reader
+    reader: SubscriptionReader
     seen: str | None  # the manifest that was there
     before: Manifest | None  # of an index to update
     version: int
@@ -182,19 +195,19 @@ class _Job:
         from pyspark.sql import functions as F
 
         used = self.reader.form.used(given.columns)
-        _refuse_alike([*used, REASON])
+        _check_column_names([*used, REASON])
         deleting = self.before is not None and _DELETED in given.columns
         names = plain_names(len(used))
         if deleting:
-            plain = plainly(given, [*used, _DELETED])
+            plain = with_plain_names(given, [*used, _DELETED])
             flag = F.coalesce(F.col(plain.columns[-1]).cast("boolean"), F.lit(False))
             plain = plain.select(*names, flag.alias(DELETED))
         else:
-            plain = plainly(given, used)
+            plain = with_plain_names(given, used)
         told = self._told(plain, used, deleting)
         # Of the source, not of what is kept of it: reading that back takes memory besides.
-        if self._has_twins(plain):
-            told = self._without_twins(told, plain)
+        if self._has_duplicate_ids(plain):
+            told = self._mark_duplicate_ids(told, plain)
         staged = told.persist(StorageLevel.DISK_ONLY)
         try:
             return self._run(staged, used, deleting, parts)
@@ -207,58 +220,66 @@ class _Job:
         from pyspark.sql import functions as F
 
         names = plain_names(len(used))
-        is_kept = F.col(WRONG).isNull() & ~F.col(DELETED) if deleting else F.col(WRONG).isNull()
-        counts = (F.count(F.when(is_kept, 1)), F.count(WRONG))
-        asked = staged.groupBy(ASKS).agg(*counts).collect()
+        is_kept = (
+            F.col(REASON_COLUMN).isNull() & ~F.col(DELETED)
+            if deleting
+            else F.col(REASON_COLUMN).isNull()
+        )
+        counts = (F.count(F.when(is_kept, 1)), F.count(REASON_COLUMN))
+        asked = staged.groupBy(REQUESTED_COLUMNS).agg(*counts).collect()
         columns = self._columns(asks for asks, _, _ in asked if asks is not None)
         added, wrong = (sum(row[k] for row in asked) for k in (1, 2))
-        bad = staged.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
+        bad = staged.where(F.col(REASON_COLUMN).isNotNull()).select(*names, REASON_COLUMN)
         dead = self._dead_letters(bad, [*used, REASON]) if wrong else (0, None)
-        good = staged.where(F.col(WRONG).isNull())
+        good = staged.where(F.col(REASON_COLUMN).isNull())
         # Where many lie at one place, chance divides them.
         chance = F.pmod(F.xxhash64(_ID), F.lit(2**32)) / F.lit(float(2**32))
-        kept = staged.where(is_kept).withColumn(CHANCE, chance)
+        kept = staged.where(is_kept).withColumn(RANDOM, chance)
         division = self._division(kept, added, parts)
-        entries = self._built(kept, used, division, columns) if added else []
+        entries = self._build_segments(kept, used, division, columns) if added else []
         removed = 0
         if self.before is not None:
-            old, removed = self._without(
+            old, removed = self._delete_changed(
                 good.select(F.col(_ID).cast("string").alias("id")), self.before.segments
             )
             fresh = [replace(entry, is_partition=False) for entry in entries]
-            entries = self._compacted([*old, *fresh])
-        return self._published(entries, columns, added, removed, dead)
+            entries = self._compact([*old, *fresh])
+        return self._publish(entries, columns, added, removed, dead)
 
     def _told(self, rows: DataFrame, used: list[str], deleting: bool) -> DataFrame:
         """The rows with what is wrong with them or where they lie."""
         from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
-        kinds = {partition_cuts.KIND: IntegerType(), ASKS: StringType(), WRONG: StringType()}
-        added = (*partition_cuts.FIELDS, ASKS, WRONG)
+        kinds = {
+            partition_cuts.KIND: IntegerType(),
+            REQUESTED_COLUMNS: StringType(),
+            REASON_COLUMN: StringType(),
+        }
+        added = (*partition_cuts.KEY_COLUMNS, REQUESTED_COLUMNS, REASON_COLUMN)
         schema = StructType(
             [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
         )
-        return rows.mapInArrow(build_tasks.Place(used, self.reader, deleting), schema)
+        return rows.mapInArrow(build_tasks.PartitionKeyTask(used, self.reader, deleting), schema)
 
-    def _has_twins(self, rows: DataFrame) -> bool:
+    def _has_duplicate_ids(self, rows: DataFrame) -> bool:
         """Whether some ids are in the table more than once, or hashes of theirs are."""
         from pyspark.sql import functions as F
 
         named = rows.where(F.col(_ID).isNotNull())
         return not named.groupBy(F.xxhash64(_ID)).count().where("count > 1").isEmpty()
 
-    def _without_twins(self, told: DataFrame, rows: DataFrame) -> DataFrame:
+    def _mark_duplicate_ids(self, told: DataFrame, rows: DataFrame) -> DataFrame:
         """What is told of rows, of which those are wrong whose id is there more than once."""
         from pyspark.sql import functions as F
 
-        twice = F.broadcast(ids_given_twice(rows, _ID))
-        wrong = F.coalesce(TWICE, WRONG)
-        return told.join(twice, _ID, "left").withColumn(WRONG, wrong).drop(TWICE)
+        twice = F.broadcast(duplicate_ids(rows, _ID))
+        wrong = F.coalesce(DUPLICATE_REASON, REASON_COLUMN)
+        return told.join(twice, _ID, "left").withColumn(REASON_COLUMN, wrong).drop(DUPLICATE_REASON)
 
     def _dead_letters(self, bad: DataFrame, names: list[str]) -> tuple[int, str | None]:
         """Write rows that cannot be used; how many, and where."""
         name = f"dead-letters/version-{self.version}-{uuid.uuid4().hex[:8]}"
-        write = build_tasks.SetAside(self.folder.uri, name, names)
+        write = build_tasks.DeadLetterTask(self.folder.uri, name, names)
         count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
         return count, self.folder.within(name)
 
@@ -272,41 +293,43 @@ class _Job:
             entries = [own for rows in self.before.columns for own in rows] + entries
         return columns_of(entries, self.reader.stop_words, Space(self.reader.space))
 
-    def _division(self, kept: DataFrame, count: int, parts: int | None) -> Division:
+    def _division(self, kept: DataFrame, count: int, parts: int | None) -> Partitioning:
         fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
         sample = kept if fraction == 1.0 else kept.sample(fraction=fraction, seed=0)
-        table = sample.select(*partition_cuts.FIELDS, CHANCE).toArrow()
-        return divide(Places.of(table), self._parts(count) if parts is None else parts)
+        table = sample.select(*partition_cuts.KEY_COLUMNS, RANDOM).toArrow()
+        return choose_partitioning(
+            PartitionKeys.of(table), self._parts(count) if parts is None else parts
+        )
 
     def _parts(self, count: int) -> int:
         """Into how many parts to divide so many subscriptions."""
         cores = self.spark.sparkContext.defaultParallelism
-        return max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
+        return max(min(cores, count // _MIN_PART_SIZE), -(-count // _MAX_PART_SIZE), 1)
 
-    def _built(
-        self, kept: DataFrame, used: list[str], division: Division, columns: ColumnRegistry
+    def _build_segments(
+        self, kept: DataFrame, used: list[str], division: Partitioning, columns: ColumnRegistry
     ) -> list[SegmentEntry]:
         """Build the parts on the workers; what the manifest says of each."""
         placed = kept.select(*plain_names(len(used)), division.column().alias(PART))
         asks = columns_as_json(columns)
-        build = build_tasks.Build(self.folder.uri, used, self.reader, asks, self.prefix)
+        build = build_tasks.SegmentBuildTask(self.folder.uri, used, self.reader, asks, self.prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
         return [decode_segment_entry(row["entry"]) for row in sorted(told.collect())]
 
-    def _without(
+    def _delete_changed(
         self, changed: DataFrame, entries: list[SegmentEntry]
     ) -> tuple[list[SegmentEntry], int]:
         """The old segments, of which those with a changed id are gone; how many that are."""
-        entries = [_described(self.folder, entry) for entry in entries]
+        entries = [_complete_entry(self.folder, entry) for entry in entries]
         numbers = self.spark.range(len(entries), numPartitions=max(len(entries), 1))
         rows = numbers.mapInArrow(
-            build_tasks.Ids(self.folder.uri, entries), "id string, segment int, row long"
+            build_tasks.SegmentIdsTask(self.folder.uri, entries), "id string, segment int, row long"
         )
         hit = rows.join(changed.distinct(), "id", "left_semi").select("segment", "row")
         told = hit.repartitionById(max(len(entries), 1), "segment").mapInArrow(
-            build_tasks.Remove(self.folder.uri, entries, self.version),
+            build_tasks.DeletionTask(self.folder.uri, entries, self.version),
             "segment int, entry string, removed long",
         )
         found = told.collect()
@@ -315,13 +338,13 @@ class _Job:
         left = [entry for entry in entries if entry.live]
         return left, sum(row["removed"] for row in found)
 
-    def _compacted(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
+    def _compact(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
         """Segments with those rewritten together that are too many, or of which much is gone."""
-        groups = compaction.choose(entries, _PART_SIZE)
+        groups = compaction.choose_merges(entries, _MAX_PART_SIZE)
         if not groups:
             return entries
         pieces = [piece for group in groups for piece in self._pieces(entries, group)]
-        rewrite = compaction.Rewrite(self.folder.uri, entries, pieces, self.prefix)
+        rewrite = compaction.RewriteTask(self.folder.uri, entries, pieces, self.prefix)
         numbers = self.spark.range(len(pieces), numPartitions=len(pieces))
         told = numbers.mapInArrow(rewrite, "piece int, entry string").collect()
         taken = {number for group in groups for number in group.numbers}
@@ -329,22 +352,24 @@ class _Job:
         return left + [decode_segment_entry(row["entry"]) for row in sorted(told)]
 
     def _pieces(
-        self, entries: list[SegmentEntry], group: compaction.Group
-    ) -> list[compaction.Piece]:
+        self, entries: list[SegmentEntry], group: compaction.MergeGroup
+    ) -> list[compaction.OutputPiece]:
         """What is to be written of a group: a piece for each part."""
         count = sum(entries[number].live for number in group.numbers)
         # What updates wrote stays few; the parts of all of it are for as many cores.
-        parts = self._parts(count) if group.is_partition else -(-count // _PART_SIZE)
+        parts = self._parts(count) if group.is_partition else -(-count // _MAX_PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
-            return [compaction.Piece(group, None, 0)]
+            return [compaction.OutputPiece(group, None, 0)]
         own = [entries[number] for number in group.numbers]
-        sample = compaction.Sample(self.folder.uri, own, min(1.0, _SAMPLE / count))
+        sample = compaction.SampleTask(self.folder.uri, own, min(1.0, _SAMPLE / count))
         numbers = self.spark.range(len(own), numPartitions=len(own))
-        kinds = ", ".join(f"{name} double" for name in (*partition_cuts.FIELDS, CHANCE))
-        division = divide(Places.of(numbers.mapInArrow(sample, kinds).toArrow()), parts)
-        return [compaction.Piece(group, division, part) for part in range(division.parts)]
+        kinds = ", ".join(f"{name} double" for name in (*partition_cuts.KEY_COLUMNS, RANDOM))
+        division = choose_partitioning(
+            PartitionKeys.of(numbers.mapInArrow(sample, kinds).toArrow()), parts
+        )
+        return [compaction.OutputPiece(group, division, part) for part in range(division.parts)]
 
-    def _published(
+    def _publish(
         self,
         entries: list[SegmentEntry],
         columns: ColumnRegistry,
@@ -361,7 +386,7 @@ class _Job:
             )
         folder.replace(manifest_name(version), text)
         folder.replace(MANIFEST, text)
-        _remove_unnamed(folder, time.time())
+        _remove_unreferenced(folder, time.time())
         return BuiltIndex(
             folder.name,
             self.version,
@@ -378,32 +403,32 @@ def _versions(folder: Folder) -> dict[int, float]:
     """The versions of an index of which there are manifests, and when those were written."""
     found = {
         name.removeprefix("manifest-").removesuffix(".json"): at
-        for name, at in folder.changed_s().items()
+        for name, at in folder.modified_s().items()
     }
     return {int(number): at for number, at in found.items() if number.isdecimal()}
 
 
-def _described(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
+def _complete_entry(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
     """An entry with what `Matcher.save` does not write: sizes, what is gone, what it needs."""
     if entry.memory_bytes is not None:
         return entry
     with folder.held(files_of(entry)) as path:
         segment = open_segment(path, entry)
     with folder.writing() as path:
-        part_routing.write_needs(path / entry.folder, segment)
+        part_routing.write_routing_keys(path / entry.folder, segment)
     return replace(entry, memory_bytes=segment.nbytes, deleted=segment.deleted_count)
 
 
-def _remove_unnamed(folder: Folder, now_s: float) -> None:
+def _remove_unreferenced(folder: Folder, now_s: float) -> None:
     """Remove what no version names that somebody may still read."""
-    kept, old = _kept_and_old(_versions(folder), now_s)
+    kept, old = _split_versions(_versions(folder), now_s)
     named = {name for number in kept for name in _named(folder, number)}
     tops = {name.partition("/")[0] for name in named}
     # A file in a folder that is kept goes with the last version that named it.
     files = {name for number in old for name in _named(folder, number) if "/" in name}
     unnamed = {name for name in files - named if name.partition("/")[0] in tops}
     unnamed |= {manifest_name(number) for number in old}
-    unnamed |= {n for n in folder.changed_s() if n.startswith(_OWN) and n not in tops}
+    unnamed |= {n for n in folder.modified_s() if n.startswith(_FOLDER_PREFIXES) and n not in tops}
     folder.remove(sorted(unnamed))
 
 
@@ -418,17 +443,17 @@ def _named(folder: Folder, version: int) -> set[str]:
     return gone | {own.folder for own in entries} | ({found.router} if found.router else set())
 
 
-def _kept_and_old(written_s: dict[int, float], now_s: float) -> tuple[list[int], list[int]]:
+def _split_versions(written_s: dict[int, float], now_s: float) -> tuple[list[int], list[int]]:
     """The versions to keep, and the others; by when each was written, and so the last replaced."""
     numbers = sorted(written_s, reverse=True)
-    kept = numbers[:_VERSIONS_KEPT]
+    kept = numbers[:_MIN_VERSIONS]
     old: list[int] = []
-    for newer, number in zip(numbers[_VERSIONS_KEPT - 1 :], numbers[_VERSIONS_KEPT:], strict=False):
-        (kept if written_s[newer] > now_s - _KEPT_S else old).append(number)
+    for newer, number in zip(numbers[_MIN_VERSIONS - 1 :], numbers[_MIN_VERSIONS:], strict=False):
+        (kept if written_s[newer] > now_s - _MIN_AGE_S else old).append(number)
     return kept, old
 
 
-def _refuse_alike(names: Sequence[str]) -> None:
+def _check_column_names(names: Sequence[str]) -> None:
     """Columns of dead letters must differ, and not only in case: Spark would not write them."""
     seen: dict[str, str] = {}
     for name in names:

@@ -30,7 +30,7 @@ from fencepost.engine.storage.manifest import (
     missing_index_error,
 )
 from fencepost.errors import IndexingError
-from fencepost.spark.indexes.file_cache import Cache, side_by_side
+from fencepost.spark.indexes.file_cache import FileCache, run_concurrently
 
 _LOCK = ".building"
 
@@ -73,7 +73,7 @@ class Folder(ABC):
         """What differs after a file was replaced; None if there is none."""
 
     @abstractmethod
-    def changed_s(self) -> dict[str, float]:
+    def modified_s(self) -> dict[str, float]:
         """The names of what is directly in it, and when files were written."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Folder(ABC):
         """Remove files and folders, where they are there."""
 
     @abstractmethod
-    def alone(self) -> AbstractContextManager[None]:
+    def build_lock(self) -> AbstractContextManager[None]:
         """Nobody else builds there, as far as that can be known."""
 
     @abstractmethod
@@ -170,7 +170,7 @@ class _Local(Folder):
             return None
         return state.st_ino, state.st_mtime_ns
 
-    def changed_s(self) -> dict[str, float]:
+    def modified_s(self) -> dict[str, float]:
         with os.scandir(self._path) as found:
             return {entry.name: entry.stat().st_mtime for entry in found}
 
@@ -194,7 +194,7 @@ class _Local(Folder):
                 path.unlink(missing_ok=True)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def build_lock(self) -> Iterator[None]:
         """The system lets go of the lock when the process ends."""
         self._path.mkdir(parents=True, exist_ok=True)
         with (self._path / _LOCK).open("a") as lock:
@@ -223,7 +223,7 @@ class Store(Folder):
         super().__init__(uri, f"{parts.scheme}://{parts.hostname or ''}{parts.path}")
         self._system = system
         self._root = root.rstrip("/")
-        self._cache = Cache.of(uri)
+        self._cache = FileCache.of(uri)
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -241,7 +241,7 @@ class Store(Folder):
         info = self._system.get_file_info(self._at(name))
         return (info.mtime_ns, info.size) if info.type == fs.FileType.File else None
 
-    def changed_s(self) -> dict[str, float]:
+    def modified_s(self) -> dict[str, float]:
         selector = fs.FileSelector(self._root, allow_not_found=True)
         found = self._system.get_file_info(selector)
         return {info.base_name: (info.mtime_ns or 0) / 1e9 for info in found}
@@ -261,7 +261,7 @@ class Store(Folder):
             path = Path(folder)
             yield path
             files = [file for file in path.rglob("*") if file.is_file()]
-            side_by_side(lambda file: self._upload(file, str(file.relative_to(path))), files)
+            run_concurrently(lambda file: self._upload(file, str(file.relative_to(path))), files)
 
     def _upload(self, file: Path, name: str) -> None:
         with file.open("rb") as source, self._output(name) as sink:
@@ -288,7 +288,7 @@ class Store(Folder):
                 self._system.delete_file(info.path)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def build_lock(self) -> Iterator[None]:
         yield
 
     def within(self, name: str) -> str:

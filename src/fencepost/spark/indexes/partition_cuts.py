@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.engine.requirements import NOTHING, PLACE, Requirements
-from fencepost.spark.matches.part_routing import needs_of
+from fencepost.spark.matches.part_routing import routing_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LARGE = 4  # a kind besides those of needs: a place that reaches across many others
-_LARGE_SHARE = 1 / 8  # of the whole map
+LARGE_PLACE = 4  # a kind besides those of needs: a place that reaches across many others
+_LARGE_FRACTION = 1 / 8  # of the whole map
 _AREA_WEIGHT = 1000.0  # a subscription that covers the whole map costs as much as so many others
 
-_BY_CHANCE = 2  # the dimension
-_TOLERANCE = 0.2  # by which a cut may miss the share, before chance has to decide
+_RANDOM_AXIS = 2  # the dimension
+_MAX_IMBALANCE = 0.2  # by which a cut may miss the share, before chance has to decide
 
 # Columns beside those of the user: what `lie` tells of a subscription, and by chance.
-FIELDS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", "y", "size"))
-CHANCE = "fencepost_chance"
+KEY_COLUMNS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", "y", "size"))
+RANDOM = "fencepost_chance"
 
 
-def lie(required: Requirements) -> dict[str, pa.Array]:
+def partition_keys(required: Requirements) -> dict[str, pa.Array]:
     """Where subscriptions lie: `FIELDS`, row by row."""
-    kinds, found = needs_of(required)
+    kinds, found = routing_keys(required)
     count = required.subscriptions
     kind = np.full(count, NOTHING, np.int32)
     x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -55,7 +55,7 @@ def lie(required: Requirements) -> dict[str, pa.Array]:
     y[owner] = centre[:, 1]
     size[owner] = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
     kind[required.subscription[kinds == NOTHING]] = NOTHING
-    return {name: pa.array(own) for name, own in zip(FIELDS, (kind, x, y, size), strict=True)}
+    return {name: pa.array(own) for name, own in zip(KEY_COLUMNS, (kind, x, y, size), strict=True)}
 
 
 def _hashes(required: Requirements, rows: Ints) -> Floats:
@@ -74,7 +74,7 @@ def _fraction(given: bytes) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PartitionKeys:
     """Where subscriptions of a sample lie.
 
     Attributes
@@ -90,15 +90,15 @@ class Places:
     size: Floats
 
     @classmethod
-    def of(cls, table: pa.Table) -> Places:
+    def of(cls, table: pa.Table) -> PartitionKeys:
         """Those of a table with the columns `FIELDS` and `CHANCE`."""
-        points = np.column_stack([table.column(name).to_numpy() for name in (X, Y, CHANCE)])
+        points = np.column_stack([table.column(name).to_numpy() for name in (X, Y, RANDOM)])
         kind, size = (table.column(name).to_numpy() for name in (KIND, SIZE))
         return cls(kind.astype(np.int32), points.astype(np.float64), size.astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class CutTree:
     """A tree of cuts, as lists; a leaf has dimension -1 and the number of its part as `low`.
 
     Attributes
@@ -131,20 +131,18 @@ class Cuts:
             node[inner] = np.where(below, low[own], high[own])
 
 
-def cut(points: Floats, weights: Floats, parts: int) -> Cuts:
+def build_cut_tree(points: Floats, weights: Floats, parts: int) -> CutTree:
     """Cuts that divide weighted points into so many parts of about the same weight, or fewer."""
-    cuts = Cuts([], [], [], [])
+    cuts = CutTree([], [], [], [])
     leaves = 0
 
-    def divide(rows: NDArray[np.int64], count: int) -> int:
+    def choose_partitioning(rows: NDArray[np.int64], count: int) -> int:
         nonlocal leaves
         node = len(cuts.dimension)
         for own in (cuts.dimension, cuts.low, cuts.high):
             own.append(-1)
         cuts.at.append(0.0)
-        place = (
-            _place_to_cut(points[rows], weights[rows], count // 2 / count) if count > 1 else None
-        )
+        place = _choose_cut(points[rows], weights[rows], count // 2 / count) if count > 1 else None
         if place is None:
             cuts.low[node] = leaves
             leaves += 1
@@ -152,20 +150,20 @@ def cut(points: Floats, weights: Floats, parts: int) -> Cuts:
         dimension, at = place
         below = points[rows, dimension] < at
         cuts.dimension[node], cuts.at[node] = dimension, at
-        cuts.low[node] = divide(rows[below], count // 2)
-        cuts.high[node] = divide(rows[~below], count - count // 2)
+        cuts.low[node] = choose_partitioning(rows[below], count // 2)
+        cuts.high[node] = choose_partitioning(rows[~below], count - count // 2)
         return node
 
-    divide(np.arange(len(points)), parts)
+    choose_partitioning(np.arange(len(points)), parts)
     return cuts
 
 
-def _place_to_cut(points: Floats, weights: Floats, share: float) -> tuple[int, float] | None:
+def _choose_cut(points: Floats, weights: Floats, share: float) -> tuple[int, float] | None:
     """A dimension and where to cut it so that a share of the weight is below; None if nowhere."""
     if not len(points):
         return None
     extent = np.ptp(points, axis=0)
-    for dimension in (*np.argsort(-extent[:_BY_CHANCE], kind="stable").tolist(), _BY_CHANCE):
+    for dimension in (*np.argsort(-extent[:_RANDOM_AXIS], kind="stable").tolist(), _RANDOM_AXIS):
         order = np.argsort(points[:, dimension], kind="stable")
         values = points[order, dimension]
         total = np.cumsum(weights[order])
@@ -176,13 +174,13 @@ def _place_to_cut(points: Floats, weights: Floats, share: float) -> tuple[int, f
                 continue
             at = behind[0]
         below = total[np.searchsorted(values, at) - 1] / total[-1]
-        if abs(below - share) <= _TOLERANCE or dimension == _BY_CHANCE:
+        if abs(below - share) <= _MAX_IMBALANCE or dimension == _RANDOM_AXIS:
             return dimension, float(at)
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class Partitioning:
     """How subscriptions are divided into parts.
 
     Attributes
@@ -193,14 +191,14 @@ class Division:
     """
 
     large: float
-    cuts: Mapping[int, tuple[int, Cuts]]
+    cuts: Mapping[int, tuple[int, CutTree]]
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
         return max((first + cuts.parts for first, cuts in self.cuts.values()), default=0)
 
-    def part_of(self, places: Places) -> Ints:
+    def part_of(self, places: PartitionKeys) -> Ints:
         """The part of each subscription."""
         part = np.zeros(len(places.kind), np.int64)
         kinds = _kinds(places, self.large)
@@ -215,16 +213,16 @@ class Division:
         """The part of each row, by its columns `FIELDS` and `CHANCE`: as `part_of`, for Spark."""
         from pyspark.sql.functions import expr
 
-        def part(first: int, cuts: Cuts, node: int = 0) -> str:
+        def part(first: int, cuts: CutTree, node: int = 0) -> str:
             dimension = cuts.dimension[node]
             if dimension < 0:
                 return str(first + cuts.low[node])
             low, high = (part(first, cuts, own[node]) for own in (cuts.low, cuts.high))
             at = _double(cuts.at[node])
-            return f"IF({(X, Y, CHANCE)[dimension]} < {at}, {low}, {high})"
+            return f"IF({(X, Y, RANDOM)[dimension]} < {at}, {low}, {high})"
 
         is_large = f"{KIND} = {PLACE} AND {SIZE} > {_double(self.large)}"
-        kind = f"IF({is_large}, {LARGE}, {KIND})"
+        kind = f"IF({is_large}, {LARGE_PLACE}, {KIND})"
         last = max(self.cuts)
         found = part(*self.cuts[last])
         for own, cuts in self.cuts.items():
@@ -238,13 +236,13 @@ def _double(number: float) -> str:
     return f"{float(number)!r}D" if np.isfinite(number) else f"DOUBLE('{float(number)}')"
 
 
-def divide(sample: Places, parts: int) -> Division:
+def choose_partitioning(sample: PartitionKeys, parts: int) -> Partitioning:
     """Divide subscriptions into about so many parts of the same work, as a sample suggests.
 
     Of several parts none has subscriptions of two kinds.
     """
     if parts == 1:
-        return Division(np.inf, {NOTHING: (0, cut(sample.points, sample.size, 1))})
+        return Partitioning(np.inf, {NOTHING: (0, build_cut_tree(sample.points, sample.size, 1))})
     placed = sample.kind == PLACE
     low, high = (
         np.quantile(sample.points[placed, :2], (0.01, 0.99), axis=0)
@@ -252,19 +250,21 @@ def divide(sample: Places, parts: int) -> Division:
         else np.zeros((2, 2))
     )
     whole = float((high - low).max())
-    large = _LARGE_SHARE * whole if whole > 0 else np.inf
+    large = _LARGE_FRACTION * whole if whole > 0 else np.inf
     kinds = _kinds(sample, large)
     share = (sample.size / whole) ** 2 if whole > 0 else np.zeros(len(kinds))
     weight = 1.0 + np.where(placed, _AREA_WEIGHT * np.minimum(share, 1.0), 0.0)
-    cuts: dict[int, tuple[int, Cuts]] = {}
+    cuts: dict[int, tuple[int, CutTree]] = {}
     first = 0
     for kind in np.unique(kinds).tolist() or [NOTHING]:
         own = np.flatnonzero(kinds == kind)
         count = max(round(parts * weight[own].sum() / max(weight.sum(), 1.0)), 1)
-        cuts[kind] = first, cut(sample.points[own], weight[own], count)
+        cuts[kind] = first, build_cut_tree(sample.points[own], weight[own], count)
         first += cuts[kind][1].parts
-    return Division(large, cuts)
+    return Partitioning(large, cuts)
 
 
-def _kinds(places: Places, large: float) -> NDArray[np.int32]:
-    return np.where((places.kind == PLACE) & (places.size > large), np.int32(LARGE), places.kind)
+def _kinds(places: PartitionKeys, large: float) -> NDArray[np.int32]:
+    return np.where(
+        (places.kind == PLACE) & (places.size > large), np.int32(LARGE_PLACE), places.kind
+    )

@@ -19,8 +19,13 @@ from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import Space, parse_space
-from fencepost.spark.indexes.subscription_rows import Form, with_names_as_text
-from fencepost.spark.matches.match_frames import TWICE, ids_given_twice, plain_names, plainly
+from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, with_names_as_text
+from fencepost.spark.matches.match_frames import (
+    DUPLICATE_REASON,
+    duplicate_ids,
+    plain_names,
+    with_plain_names,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,14 +76,16 @@ def simplify(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     work = _Simplify(
-        tuple(Form().used(subscriptions.columns)), parse_space(space), tuple(stop_words)
+        tuple(SubscriptionLayout().used(subscriptions.columns)),
+        parse_space(space),
+        tuple(stop_words),
     )
     Tokenizer.without(work.stop_words)  # says what is wrong with them
-    plain = plainly(subscriptions, work.names)
+    plain = with_plain_names(subscriptions, work.names)
     renamed = dict(zip(work.names, plain_names(len(work.names)), strict=True))
     id = renamed["id"]
     owners = [F.col(renamed.get(name, id)).cast("string") for name in ("subscriber", "id")]
-    rows = plain.join(F.broadcast(ids_given_twice(plain, id)), id, "left")
+    rows = plain.join(F.broadcast(duplicate_ids(plain, id)), id, "left")
     owned = rows.withColumn(_OWNER, F.coalesce(*owners, F.lit("")))
     by_owner = owned.repartition(_OWNER).sortWithinPartitions(_OWNER)
     return by_owner.mapInArrow(work, from_arrow_schema(_RESULT))
@@ -99,7 +106,7 @@ class _Simplify:
     def _told(self, table: pa.Table) -> pa.Table:
         own = table.select(range(len(self.names))).rename_columns(list(self.names))
         own = with_names_as_text(own)
-        reasons = table.column(TWICE).to_pylist()
+        reasons = table.column(DUPLICATE_REASON).to_pylist()
         once = np.flatnonzero([reason is None for reason in reasons])
         bad: list[tuple[int, str]] = []
         found = simplify_many(

@@ -34,7 +34,7 @@ _RELATIONS = {function.name for function in SpatialFunction}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SubscriptionLayout:
     """Which columns hold what: as `Matcher.subscribe_columns`, with names in place of arrays.
 
     Attributes
@@ -50,7 +50,7 @@ class Form:
     equals: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def in_columns(self) -> bool:
+    def is_columnar(self) -> bool:
         """Whether conditions are in columns, and not in an expression."""
         return bool(self.regions or self.within or self.keywords or self.equals)
 
@@ -63,7 +63,7 @@ class Form:
             Where one is missing.
         """
         named = ["id"]
-        if not self.in_columns:
+        if not self.is_columnar:
             named.append("expression")
         for place, relation in self.regions.values():
             named += [place] if relation.upper() in _RELATIONS else [place, relation]
@@ -75,12 +75,12 @@ class Form:
             raise ModelError(
                 f"the subscriptions have no column {missing[0]!r}; they have: {', '.join(given)}"
             )
-        optional = ["subscriber"] if self.in_columns else ["subscriber", "expires"]
+        optional = ["subscriber"] if self.is_columnar else ["subscriber", "expires"]
         return list(dict.fromkeys([*named, *(name for name in optional if name in given)]))
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SubscriptionReader:
     """Reads tables of subscriptions.
 
     Attributes
@@ -90,7 +90,7 @@ class Reader:
         Of the matchers.
     """
 
-    form: Form
+    form: SubscriptionLayout
     space: str
     stop_words: tuple[str, ...]
 
@@ -107,8 +107,8 @@ class Reader:
             matcher = matcher_from_segments(columns.copy(), ())
         bad: BadRows = []
         table = with_names_as_text(table)
-        if self.form.in_columns:
-            _in_halves(
+        if self.form.is_columnar:
+            _add_bisecting(
                 table, 0, bad, lambda some, _: matcher.subscribe_columns(**self._arguments(some))
             )
         else:
@@ -130,8 +130,8 @@ class Reader:
             found.append((rows, requirements_of_columns(columns, **self._arguments(some))))
 
         table = with_names_as_text(table)
-        if self.form.in_columns:
-            _in_halves(table, 0, bad, add)
+        if self.form.is_columnar:
+            _add_bisecting(table, 0, bad, add)
         else:
             found.append(requirements_of_rows(columns, table, bad))
         return found, columns, bad
@@ -182,7 +182,7 @@ def with_names_as_text(table: pa.Table) -> pa.Table:
     return table
 
 
-def _in_halves(
+def _add_bisecting(
     table: pa.Table, first: int, bad: BadRows, add: Callable[[pa.Table, int], None]
 ) -> None:
     """Add rows, from that number on; where one is bad, the halves, until it is alone."""
@@ -197,8 +197,8 @@ def _in_halves(
             bad.append((first, told))
             return
         half = table.num_rows // 2
-        _in_halves(table.slice(0, half), first, bad, add)
-        _in_halves(table.slice(half), first + half, bad, add)
+        _add_bisecting(table.slice(0, half), first, bad, add)
+        _add_bisecting(table.slice(half), first + half, bad, add)
 
 
 # How errors name the row, which is the first and only one of its table. In that of the user

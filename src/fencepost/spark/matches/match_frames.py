@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 ADDED = _, _OWNER = ("subscription", "subscriber")
 REASON = "reason"
-WAYS = ("auto", "whole", "partitioned")
+HOW_CHOICES = ("auto", "whole", "partitioned")
 WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
-TWICE = "fencepost_twice"
+DUPLICATE_REASON = "fencepost_twice"
 _VERSION = "fencepost_version"  # null where the index has none, as `Matcher.save` writes it
 _PART, _SLOT, _WHY = "fencepost_part", "fencepost_slot", "fencepost_reason"
 _ROUTED = pa.schema([(_PART, pa.int32()), (_SLOT, pa.int32()), (_WHY, pa.string())])
@@ -78,8 +78,8 @@ def plan(path: str | Path, how: str = "auto") -> MatchPlan:
 
 
 def _plan(path: str, found: Manifest, how: str) -> MatchPlan:
-    if how not in WAYS:
-        raise ModelError(f"how must be one of {', '.join(WAYS)}; saw {how!r:.40}")
+    if how not in HOW_CHOICES:
+        raise ModelError(f"how must be one of {', '.join(HOW_CHOICES)}; saw {how!r:.40}")
     entries = found.segments
     total = sum(entry.memory_bytes or 0 for entry in entries)
     divided = found.router is not None
@@ -165,7 +165,7 @@ def match(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), dead_letters) for name in told]
     )
-    plain = plainly(events, needed)
+    plain = with_plain_names(events, needed)
     observed = Observed(folder.uri) if events.isStreaming else None
     if observed is not None:
         plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
@@ -199,7 +199,7 @@ def _newest(events: DataFrame, path: str) -> Column:
     return one.mapInArrow(_Newest(path), "version long").scalar()
 
 
-def plainly(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+def with_plain_names(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """These columns under plain names: c0, c1 and so on.
 
     Spark reads dots and ticks in names as syntax, and does not tell n from N.
@@ -217,13 +217,13 @@ def plain_names(count: int) -> list[str]:
     return [f"c{k}" for k in range(count)]
 
 
-def ids_given_twice(rows: DataFrame, id: str) -> DataFrame:
+def duplicate_ids(rows: DataFrame, id: str) -> DataFrame:
     """The ids that several rows have, each with the reason `TWICE` why these cannot be used."""
     from pyspark.sql import functions as F
 
     times = rows.where(F.col(id).isNotNull()).groupBy(id).count().where("count > 1")
     reason = F.concat(F.lit("the id is in the table "), F.col("count"), F.lit(" times"))
-    return times.select(id, reason.alias(TWICE))
+    return times.select(id, reason.alias(DUPLICATE_REASON))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ from fencepost.spark.indexes.index_folders import Folder, folder_of
 Ints = NDArray[np.int64]
 
 PREFIX = "router-"
-_NEEDS = "needs.arrow"
-_MOST_BOXES = 256  # of a segment
+_ROUTING_KEYS = "needs.arrow"
+_MAX_BOXES = 256  # of a segment
 
 SCHEMA = pa.schema(
     [
@@ -54,7 +54,7 @@ SCHEMA = pa.schema(
 )
 
 
-def needs_of(required: Requirements) -> tuple[NDArray[np.uint8], Ints]:
+def routing_keys(required: Requirements) -> tuple[NDArray[np.uint8], Ints]:
     """What each filter needs: the kind, and which requirement it is unless it is `NOTHING`."""
     kind = np.full(len(required.subscription), NOTHING, np.uint8)
     found = np.zeros(len(kind), np.int64)
@@ -68,9 +68,9 @@ def needs_of(required: Requirements) -> tuple[NDArray[np.uint8], Ints]:
     return kind, found
 
 
-def summary(required: Requirements) -> pa.Table:
+def segment_routing_keys(required: Requirements) -> pa.Table:
     """What an event must have one of to match anything in a segment; boxes are put together."""
-    kinds, found = needs_of(required)
+    kinds, found = routing_keys(required)
     if (kinds == NOTHING).any():
         return _table([_row(NOTHING)])
     rows = []
@@ -102,9 +102,9 @@ def _table(rows: list[tuple[object, ...]]) -> pa.Table:
 
 
 def _together(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most `_MOST_BOXES` boxes that cover these, and a little more; neighbours are together."""
+    """At most `_MAX_BOXES` boxes that cover these, and a little more; neighbours are together."""
     runs = [boxes]
-    while len(runs) < min(_MOST_BOXES, len(boxes)):
+    while len(runs) < min(_MAX_BOXES, len(boxes)):
         runs = [half for run in runs for half in _halves(run)]
     found = np.array([(*run[:, :2].min(axis=0), *run[:, 2:].max(axis=0)) for run in runs])
     # So none is without area.
@@ -122,7 +122,7 @@ def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return [boxes[order[: len(boxes) // 2]], boxes[order[len(boxes) // 2 :]]]
 
 
-def filters_of(needed: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
+def routing_filters(needed: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
     """Conditions that an event satisfies if it has one of the needs, and perhaps if not."""
     found: list[Filter] = []
     for row in needed.to_pylist():
@@ -147,16 +147,16 @@ def write_part(path: str, segment: SegmentReader, prefix: str, version: int = 0)
     """Write a segment to an index, and beside it what its subscriptions need; its entry."""
     with folder_of(path).writing() as out:
         entry = write_segment(out, segment, version, prefix)
-        write_needs(out / entry.folder, segment)
+        write_routing_keys(out / entry.folder, segment)
     return replace(entry, memory_bytes=segment.nbytes)
 
 
-def write_needs(folder: Path, segment: SegmentReader) -> None:
+def write_routing_keys(folder: Path, segment: SegmentReader) -> None:
     """Write beside a segment what its subscriptions need."""
     folder.mkdir(exist_ok=True)
-    table = summary(requirements_of_segment(segment))
+    table = segment_routing_keys(requirements_of_segment(segment))
     with (
-        atomic_write(folder / _NEEDS, durable=True) as file,
+        atomic_write(folder / _ROUTING_KEYS, durable=True) as file,
         pa.ipc.new_file(file, table.schema) as writer,
     ):
         writer.write_table(table)
@@ -167,7 +167,7 @@ def write(
 ) -> str:
     """Write a router for segments; the name of its folder."""
     router = Matcher(columns.space, stop_words=columns.tokenizer.stop_words)
-    files = [f"{entry.folder}/{_NEEDS}" for entry in entries]
+    files = [f"{entry.folder}/{_ROUTING_KEYS}" for entry in entries]
     parts = []
     with folder.held(files) as path:
         for number, file in enumerate(files):
@@ -175,7 +175,7 @@ def write(
                 needed = pa.ipc.open_file(source).read_all()
             name = str(number)
             parts.append(
-                Subscription(name, None, name, parse_expiry(None), filters_of(needed, columns))
+                Subscription(name, None, name, parse_expiry(None), routing_filters(needed, columns))
             )
     router.add(parts, replace=False)
     with folder.writing() as path:

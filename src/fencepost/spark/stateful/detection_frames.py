@@ -31,7 +31,7 @@ from fencepost.composite.join_plan import EVERYWHERE, reach
 from fencepost.composite.model import Composite
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
-from fencepost.spark.matches.match_frames import plainly
+from fencepost.spark.matches.match_frames import with_plain_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +128,7 @@ def detect(
     )
     asked = _plan(task).matcher.requested_attributes()
     needed = [name for name in events.columns if name in asked or name in names]
-    routed = plainly(events, needed).mapInArrow(
+    routed = with_plain_names(events, needed).mapInArrow(
         _Routes(task, tuple(needed)), from_arrow_schema(_ROUTED)
     )
     if not events.isStreaming:

@@ -20,7 +20,7 @@ from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.spark.indexes.index_folders import folder_of
-from fencepost.spark.matches.match_frames import plainly
+from fencepost.spark.matches.match_frames import with_plain_names
 from fencepost.tracking.checkpoint_json import (
     from_json,
     position_from_json,
@@ -141,7 +141,7 @@ def track(
         None if silence is None or not events.isStreaming else max(int(silence * 1000), 1),
     )
     key_type = "string" if task.text_keys else "long"
-    rows = plainly(events, events.columns).mapInArrow(
+    rows = with_plain_names(events, events.columns).mapInArrow(
         _Read(task), f"{_KEY} {key_type}, {_ROW} string"
     )
     grouped = rows.groupBy(_KEY)

@@ -1,9 +1,9 @@
 """The passes of building a segment that post filters under what they need.
 
-`post_by_keywords` postings them under words. With the words of a filter go the box that it needs its place
+`post_by_keywords` posts them under words. With the words of a filter go the box that it needs its place
 to meet, a string that it needs in another column, and the bounds of a number.
 
-`combine` postings them under several of their strings at once, and under the place beside them. A
+`combine` posts them under several of their strings at once, and under the place beside them. A
 filter that needs strings in two columns, or in one and a place, is found by few events where it
 stands under all of that together. It is posted under a word for the strings, one posting for each
 combination of them (an attribute may be one of several), with the box of its place.
@@ -195,7 +195,9 @@ def _with_each_string(rows: PostingRows, given: NumberedFilters, strings: Ints) 
 def _on_both_sides(rows: PostingRows, plan: Plan) -> PostingRows:
     """The rows, and those that have another box beyond the antimeridian once more, with that."""
     split, beyond = plan.places.wrapped_boxes_of(plan.place[rows.owner])
-    return keyword_postings.concatenate([rows, postings.take(rows, split)._replace(boxes=beyond)])
+    return keyword_postings.concatenate(
+        [rows, keyword_postings.take(rows, split)._replace(boxes=beyond)]
+    )
 
 
 def _word_shares(rows: PostingRows) -> NDArray[np.float32]:

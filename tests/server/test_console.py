@@ -368,7 +368,7 @@ def test_a_key_opens_the_console_and_stays_in_the_tab(browser: Browser, tmp_path
         page.goto(server.url)
         page.locator("#key").fill("fp_nonsense")
         page.get_by_role("button", name="Sign in").click()
-        expect(page.locator("#sign-in-problem")).to_contain_text("opens nothing")
+        expect(page.locator("#sign-in-problem")).to_contain_text("unknown, revoked or expired")
         page.locator("#key").fill(key)
         page.get_by_role("button", name="Sign in").click()
         ready(page)
@@ -450,7 +450,7 @@ def test_a_hundred_thousand_subscriptions(browser: Browser, server: Running) -> 
     def fill(transaction: Transaction) -> None:
         # Rows only: what is tested here is the map, and compiling them all would take a minute.
         tenant = 1
-        numbers = {name: transaction.subscriber(tenant, name) for name in ("me", "you")}
+        numbers = {name: transaction.subscriber_number(tenant, name) for name in ("me", "you")}
         rows = []
         for k in range(n):
             x, y = (k * 0.737) % 300 - 150, (k * 0.4217) % 120 - 60

@@ -305,7 +305,7 @@ def _flood(raw: socket.socket) -> None:
 
 def test_a_body_that_does_not_come(tmp_path: Path) -> None:
     head = b"POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{"
-    with running(tmp_path, limits=Limits(body_seconds=0.2)) as server, _raw(server, head) as slow:
+    with running(tmp_path, limits=Limits(body_timeout_s=0.2)) as server, _raw(server, head) as slow:
         assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
 
 

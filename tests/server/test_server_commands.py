@@ -180,7 +180,7 @@ def test_a_key(tmp_path: Path) -> None:
     with running(tmp_path / "data", open_access=False) as server:
         refused = fencepost(server, "subscribe", "a", "n = 1")
         assert refused.exit_code == 1
-        assert "this needs a key" in refused.stderr
+        assert "this request needs a key" in refused.stderr
         key = server.key("subscribe")
         assert fencepost(server, "subscribe", "a", "n = 1", "--key", key).exit_code == 0
 

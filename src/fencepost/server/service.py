@@ -1,7 +1,6 @@
-"""Everything that requests share: the database, the broker, who is connected, who may ask.
+"""`Service`: what all requests share: database, broker, connections, keys and rate limits.
 
-Here is also what it does by the way: what has expired goes, and the log is copied into the
-database.
+`sweep` is its background task: it removes what has expired and checkpoints the database.
 """
 
 from __future__ import annotations
@@ -32,35 +31,35 @@ from fencepost.store import api_keys, endpoint_rows, event_log, subscription_row
 from fencepost.store.api_keys import DEFAULT_TENANT, SCOPES
 from fencepost.store.database import Database, setting
 
-_MOST_REMEMBERED = 10_000
+_MAX_KEYS = 10_000
 
 
 class RateLimiter:
-    """Counts requests by key; the oldest are forgotten beyond a bound."""
+    """A token bucket for each key; the least recently used are forgotten beyond a limit."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, time
 
     def count(self, key: str) -> None:
-        """Count a request; a Refusal where it is one too many."""
+        """Count a request; raise a `RequestError` if it exceeds the rate."""
         rate, burst = self._limits.requests_per_s, self._limits.burst
         if rate <= 0:
             return
         now = self._clock()
-        left, then = self._left.pop(key, (float(burst), now))
-        left = min(burst, left + (now - then) * rate)
-        allowed = left >= 1
-        self._left[key] = (left - 1 if allowed else left), now
-        if len(self._left) > _MOST_REMEMBERED:
-            self._left.popitem(last=False)
-        if not allowed:
-            wait = (1 - left) / rate
+        tokens, updated = self._buckets.pop(key, (float(burst), now))
+        tokens = min(burst, tokens + (now - updated) * rate)
+        is_allowed = tokens >= 1
+        self._buckets[key] = (tokens - 1 if is_allowed else tokens), now
+        if len(self._buckets) > _MAX_KEYS:
+            self._buckets.popitem(last=False)
+        if not is_allowed:
+            wait_s = (1 - tokens) / rate
             raise RequestError(
                 429,
-                f"more than {rate:g} requests a second; try again in {wait:.3g} s",
-                {"retry-after": str(max(1, round(wait)))},
+                f"more than {rate:g} requests a second; try again in {wait_s:.3g} s",
+                {"retry-after": str(max(1, round(wait_s)))},
             )
 
 
@@ -72,7 +71,7 @@ _SUBPROTOCOL = "bearer."
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The sender of a request.
 
     Attributes
     ----------
@@ -80,7 +79,7 @@ class Caller:
     tenant_name : str
     scopes : frozenset of str
     key : str
-        The id of their key; empty where none is needed.
+        Id of the key; empty if the request needs none.
     """
 
     tenant: int
@@ -88,10 +87,10 @@ class Caller:
     scopes: frozenset[str]
     key: str
 
-    def need(self, scope: str) -> None:
-        """Refuse unless they have a scope."""
+    def require(self, scope: str) -> None:
+        """Raise a `RequestError` unless the caller has a scope."""
         if scope not in self.scopes:
-            raise RequestError(403, f"this needs a key with the scope {scope!r}")
+            raise RequestError(403, f"this request needs a key with the scope {scope!r}")
 
 
 class Service:
@@ -103,8 +102,9 @@ class Service:
     database : Database
     broker : Broker
     hub : ConnectionHub
-    live : Watching
-    places : Places
+    live_feed : LiveFeed
+    subscription_maps : SubscriptionMaps
+    rate_limiter : RateLimiter
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], int] = time.time_ns) -> None:
@@ -114,7 +114,7 @@ class Service:
         self.space = parse_space(settings.space)
         self.database = Database(settings.folder)
         try:
-            self._settle_space()
+            self._check_space()
             self.broker = Broker(
                 self.database, settings.space, clock, settings.limits, settings.lateness_s
             )
@@ -122,206 +122,216 @@ class Service:
             self.database.close()
             raise
         self.hub = ConnectionHub()
-        self.live = LiveFeed()
-        self.places = SubscriptionMaps(self.database, self.space)
-        self.rates = RateLimiter(settings.limits)
+        self.live_feed = LiveFeed()
+        self.subscription_maps = SubscriptionMaps(self.database, self.space)
+        self.rate_limiter = RateLimiter(settings.limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._envelopes: dict[int, EnvelopeFormatter] = {}
         self._tenant_names: dict[int, str] = {}
-        self.broker.on_commit(self._committed)
+        self.broker.on_commit(self._on_commit)
 
-    def _settle_space(self) -> None:
+    def _check_space(self) -> None:
         with self.database.transaction() as connection:
             api_keys.tenant_number(connection, DEFAULT_TENANT, create=True)
             space = setting(connection, "space", self.settings.space)
             if space != self.settings.space:
                 raise StoreError(
-                    f"{self.settings.folder} was made for the space {space!r}, and "
-                    f"{self.settings.space!r} is asked for; leave it out, or name another folder"
+                    f"{self.settings.folder} was created for the space {space!r}, not "
+                    f"{self.settings.space!r}; leave the space out, or name another folder"
                 )
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand messages over in an event loop from now on."""
+        """Use an event loop for `call_in_loop`."""
         self._loop = loop
 
     def close(self) -> None:
-        """Write what waits, and give the folder back."""
+        """Write everything that is queued, and close the database."""
         self.broker.close()
         self.database.close()
 
-    # Who asks
+    # Callers
 
-    def caller(self, connection: HTTPConnection) -> Caller:
-        """Who asks, by their key."""
-        given = _key_in(connection)
-        if not given and self.settings.open_access:
+    def authenticate(self, connection: HTTPConnection) -> Caller:
+        """Return the caller whose key a request has."""
+        secret = _key_of_request(connection)
+        if not secret and self.settings.open_access:
             number = self.database.read(api_keys.tenant_number, DEFAULT_TENANT)
             return Caller(number, DEFAULT_TENANT, frozenset(SCOPES), "")
-        key = self.database.read(api_keys.key_of, given, self.clock()) if given else None
+        key = self.database.read(api_keys.key_of, secret, self.clock()) if secret else None
         if key is None:
-            what = "this key opens nothing" if given else "this needs a key"
+            problem = (
+                "this key is unknown, revoked or expired" if secret else "this request needs a key"
+            )
             raise RequestError(
                 401,
-                f"{what}; send one as `Authorization: Bearer fp_...`",
+                f"{problem}; send a valid key as `Authorization: Bearer fp_...`",
                 {"www-authenticate": "Bearer"},
             )
         return Caller(key.tenant, key.tenant_name, key.scopes, key.id)
 
-    # What is there
+    # State
 
     def tenant_subscriptions(self, caller: Caller) -> TenantSubscriptions:
-        """The subscriptions of a tenant."""
+        """Return the subscriptions of the caller's tenant."""
         return self.broker.tenant_subscriptions(caller.tenant)
 
-    def subscriber(self, caller: Caller, name: str) -> int:
-        """The number of a subscriber who was heard of."""
+    def subscriber_number(self, caller: Caller, name: str) -> int:
+        """Return the number of a subscriber; raise a `RequestError` if there is none."""
         number = self.tenant_subscriptions(caller).subscribers.get(name)
         if number is None:
             raise no_such("subscriber", name)
         return number
 
-    async def changed(self, work: Callable[[Transaction], T]) -> T:
-        """Have something changed, and wait until it is committed."""
+    async def change(self, work: Callable[[Transaction], T]) -> T:
+        """Apply a change, and wait until it is committed."""
         return await asyncio.wrap_future(self.broker.change(work))
 
     @staticmethod
-    async def done(future: Future[T]) -> T:
-        """Wait for what the broker does."""
+    async def wait_for(future: Future[T]) -> T:
+        """Wait for a result of the broker."""
         return await asyncio.wrap_future(future)
 
     def check_connection_limit(self, count: int) -> None:
-        """Refuse one more than so many."""
+        """Raise a `RequestError` if this many connections are open and no more are allowed."""
         if count >= self.settings.limits.connections:
             raise RequestError(
                 503, "too many connections are open; try again later", {"retry-after": "5"}
             )
 
-    def age(self, at: int | None) -> float:
-        """How many seconds ago something was; 0 where there is nothing."""
+    def age_s(self, at: int | None) -> float:
+        """Return the seconds since a time; 0 for None."""
         return 0.0 if at is None else max(0.0, (self.clock() - at) / 1e9)
 
     # Messages
 
     def envelopes(self, subscriber: int) -> EnvelopeFormatter:
-        """What makes the envelopes of a subscriber."""
-        found = self._envelopes.get(subscriber)
-        if found is None:
+        """Return the formatter of a subscriber's envelopes."""
+        formatter = self._envelopes.get(subscriber)
+        if formatter is None:
             tenant, name = self.broker.names[subscriber]
             if tenant not in self._tenant_names:
                 self._tenant_names = self.database.read(api_keys.tenant_names)
-            found = self._envelopes[subscriber] = EnvelopeFormatter(
-                self._tenant_names[tenant], name
-            )
-        return found
+            formatter = EnvelopeFormatter(self._tenant_names[tenant], name)
+            self._envelopes[subscriber] = formatter
+        return formatter
 
     def messages_after(self, subscriber: int, position: int, limit: int = _PAGE) -> list[Envelope]:
-        """A page of messages after a position, from the database."""
+        """Return a page of messages after a position, from the database."""
         envelopes = self.envelopes(subscriber)
         page = self.database.read(
             event_log.messages_after, subscriber, position, limit, _PAGE_CHARS
         )
         return [
             Envelope(
-                one.position,
-                envelopes.wrap(one.position, one.at, one.type, one.data, one.event, one.body),
+                row.position,
+                envelopes.wrap(row.position, row.at, row.type, row.data, row.event, row.body),
             )
-            for one in page
+            for row in page
         ]
 
     def acknowledged(self, subscriber: int) -> int:
-        """Up to which position a subscriber has read."""
+        """Return the position up to which a subscriber has read."""
         return self.database.read(event_log.acknowledged, subscriber)
 
-    def _committed(self, committed: CommittedChanges) -> None:
-        """In the broker's thread: put what was committed into envelopes for who is connected."""
-        self.places.note(committed.subscriptions)
-        self.live.committed(committed)
-        found: dict[int, list[Envelope]] = {}
-        for (number, position, at, event, type, data), body in committed.messages:
+    def _on_commit(self, changes: CommittedChanges) -> None:
+        """Pass committed messages to connected subscribers, in the broker's thread."""
+        self.subscription_maps.note_changes(changes.subscriptions)
+        self.live_feed.push(changes)
+        envelopes: dict[int, list[Envelope]] = {}
+        for (number, position, at, event, type, data), body in changes.messages:
             if self.hub.is_connected(number):
                 text = self.envelopes(number).wrap(position, at, type, data, event, body)
-                found.setdefault(number, []).append(Envelope(position, text))
-        if found:
-            self.call_in_loop(self.hub.push, found)
+                envelopes.setdefault(number, []).append(Envelope(position, text))
+        if envelopes:
+            self.call_in_loop(self.hub.push, envelopes)
 
-    def call_in_loop(self, work: Callable[..., None], *given: Any) -> None:
-        """Have something done by the event loop, from any thread."""
+    def call_in_loop(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Call a function in the event loop, from any thread."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(work, *given)
+            self._loop.call_soon_threadsafe(work, *arguments)
 
 
 def json_array(envelopes: Iterable[Envelope]) -> str:
-    """Messages as one JSON array."""
-    return f"[{','.join(one.text for one in envelopes)}]"
+    """Return messages as one JSON array."""
+    return f"[{','.join(envelope.text for envelope in envelopes)}]"
 
 
-def _key_in(connection: HTTPConnection) -> str:
-    """The key of a request: in its header, or in a subprotocol where a browser allows no header."""
-    scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+def _key_of_request(connection: HTTPConnection) -> str:
+    """Return the key of a request, from its header or, for WebSockets, from a subprotocol.
+
+    Browsers allow no headers when they open a WebSocket.
+    """
+    scheme, _, credentials = connection.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return given.strip()
+        return credentials.strip()
     for offered in connection.headers.get("sec-websocket-protocol", "").split(","):
         if offered.strip().startswith(_SUBPROTOCOL):
             return offered.strip().removeprefix(_SUBPROTOCOL)
     return ""
 
 
-_EVERY_S = 0.5
-_AT_ONCE = 1_000
-_ANSWERS_KEPT_S = 86_400
+_INTERVAL_S = 0.5
+_BATCH = 1_000
+_RESULT_RETENTION_S = 86_400
 _logger = logging.getLogger("fencepost")
 
 
 async def sweep(service: Service) -> None:
-    """Sweep every now and then, until cancelled."""
+    """Remove what has expired at regular intervals, until cancelled."""
     while True:
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(_INTERVAL_S)
         try:
             if service.broker.has_unsaved_acknowledgements:
-                await service.done(service.broker.save_acknowledged())
+                await service.wait_for(service.broker.save_acknowledged())
             more = True
             while more:
                 more = await sweep_once(service)
         except FencepostError as error:
-            _logger.warning("sweeping failed and is tried again: %s", error)
+            _logger.warning("removing expired rows failed and is tried again: %s", error)
 
 
 async def sweep_once(service: Service) -> bool:
-    """Remove some of what has expired; whether there is more."""
+    """Remove a batch of what has expired. Return whether there may be more."""
     now = service.clock()
-    before = now - round(service.settings.retention_s * 1e9)
+    retained_since = now - round(service.settings.retention_s * 1e9)
     with service.database.reading() as connection:
-        expired = subscription_rows.expired_subscriptions(connection, now, _AT_ONCE)
-        oldest = event_log.last_event_before(connection, before)
+        expired = subscription_rows.expired_subscriptions(connection, now, _BATCH)
+        last_expired_event = event_log.last_event_before(connection, retained_since)
     if any(
-        tenant_subscriptions.tracked.has_clocks()
-        for _, tenant_subscriptions in service.broker.all_tenant_subscriptions()
+        subscriptions.tracked.has_clocks()
+        for _, subscriptions in service.broker.all_tenant_subscriptions()
     ):
-        await service.changed(Transaction.tick)
+        await service.change(Transaction.tick)
     if expired:
-        await service.changed(lambda transaction: _remove(transaction, expired))
-    forgotten = 0
-    if oldest:
-        forgotten = await service.changed(lambda transaction: forget(transaction, oldest))
-    answers = now - _ANSWERS_KEPT_S * 10**9
+        await service.change(lambda transaction: _remove(transaction, expired))
+    deleted = 0
+    if last_expired_event:
+        deleted = await service.change(
+            lambda transaction: delete_events(transaction, last_expired_event)
+        )
+    results_since = now - _RESULT_RETENTION_S * 10**9
     if service.broker.counts["commits"] % 64 == 0:
-        await service.changed(lambda transaction: _forget_kept(transaction, answers, before))
+        await service.change(
+            lambda transaction: _delete_records(transaction, results_since, retained_since)
+        )
     await asyncio.to_thread(service.database.checkpoint)
-    return len(expired) == _AT_ONCE or forgotten == _AT_ONCE
+    return len(expired) == _BATCH or deleted == _BATCH
 
 
 def _remove(transaction: Transaction, expired: list[tuple[int, str]]) -> None:
     for tenant in {tenant for tenant, _ in expired}:
-        transaction.remove(tenant, [id for other, id in expired if other == tenant])
+        transaction.remove(tenant, [id for owner, id in expired if owner == tenant])
 
 
-def forget(transaction: Transaction, up_to: int) -> int:
+def delete_events(transaction: Transaction, up_to: int) -> int:
+    """Delete a batch of events up to a position from the log. Return their number."""
     transaction.checkpoint_before(up_to)
-    forgotten = event_log.forget_events(transaction.connection, up_to, _AT_ONCE)
-    transaction.recount = True
-    return forgotten
+    deleted = event_log.forget_events(transaction.connection, up_to, _BATCH)
+    transaction.must_recount_unread = True
+    return deleted
 
 
-def _forget_kept(transaction: Transaction, answers: int, letters: int) -> None:
-    endpoint_rows.forget_publications(transaction.connection, answers)
-    endpoint_rows.forget_dead_letters(transaction.connection, letters)
+def _delete_records(transaction: Transaction, results_since: int, dead_letters_since: int) -> None:
+    """Delete the results of publications and the dead letters that are older than these times."""
+    endpoint_rows.forget_publications(transaction.connection, results_since)
+    endpoint_rows.forget_dead_letters(transaction.connection, dead_letters_since)

@@ -1,4 +1,4 @@
-"""What can be set about a server, and its limits."""
+"""`Settings` and `Limits` of a server."""
 
 from __future__ import annotations
 
@@ -8,39 +8,41 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one request, tenant or connection may ask for.
+    """Limits of one request, tenant or connection.
 
     Attributes
     ----------
     body_bytes : int
-        Of a request.
+        Size of a request body.
     expression_chars : int
-        Of an expression or a composite.
+        Length of an expression or a composite.
     vertices : int
-        Of all geometries of a subscription, and of an event.
+        Vertices of all geometries of a subscription, and of an event.
     subscriptions : int
-        Of a tenant.
+        Subscriptions of a tenant.
     requests_per_s : float
-        Of a key, on average over `burst` requests; 0 for no limit.
+        Average request rate of a key; 0 for no limit.
     burst : int
+        Requests of a key that may exceed the average rate at once.
     connections : int
-        WebSockets and server-sent events of a tenant at once.
-    body_seconds : float
-        In which a request must have come.
+        Open message streams of the server, and open publishing sockets.
+    body_timeout_s : float
+        Time in which a request body must arrive.
     track_rules : int
-        Different sets of rules for tracked objects, of a tenant.
+        Distinct sets of tracking rules of a tenant.
     tracked_objects : int
-        Objects that are remembered under one of them; those beyond are not tracked.
+        Objects that are tracked under one set of rules; further objects are not tracked.
     composites : int
-        Of a tenant.
+        Composites of a tenant.
     composite_members : int
-        Of one of them, those of composites within included.
+        Members of a composite, including those of nested composites.
     live_members : int
-        Events that are kept for composites of a tenant, once for each part they can play.
+        Events that are kept for the composites of a tenant, counted once for each member that
+        they can be.
     detections_per_event : int
-        How many detections of a composite one event completes at most.
+        Detections of a composite that one event completes.
     safe_regions : int
-        Of a tenant, that are remembered; those beyond are withdrawn.
+        Safe regions that are remembered for a tenant; regions beyond it are withdrawn.
     """
 
     body_bytes: int = 16 << 20
@@ -50,7 +52,7 @@ class Limits:
     requests_per_s: float = 0.0
     burst: int = 200
     connections: int = 10_000
-    body_seconds: float = 30.0
+    body_timeout_s: float = 30.0
     track_rules: int = 64
     tracked_objects: int = 1_000_000
     composites: int = 10_000
@@ -62,25 +64,25 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a server runs.
+    """Settings with which a server runs.
 
     Attributes
     ----------
     folder : Path
-        Of the database.
+        Folder of the database.
     space : {"wgs84", "planar"}
-        What coordinates mean; fixed when the folder is made.
+        Coordinate space; fixed when the folder is created.
     retention_s : float
-        For how long events and messages are kept, read or not.
+        Seconds that events and messages are kept, whether read or not.
     open_access : bool
-        Whether requests without a key may do everything, as the tenant "default".
+        Whether requests without a key have every scope, as the tenant "default".
     allow_private_webhooks : bool
-        Whether webhooks may go to private addresses.
+        Whether webhooks may use private addresses.
     mqtt : str or None
-        The broker, as HOST:PORT or mqtt://USER:PASSWORD@HOST:PORT; mqtts:// for TLS.
+        The MQTT broker, as HOST:PORT or mqtt://USER:PASSWORD@HOST:PORT; mqtts:// for TLS.
     lateness_s : float
-        How far behind the newest event of its tenant another may be, by their own times, to be
-        joined with others by composites.
+        Seconds by which the time of an event may lag behind the newest event of its tenant and
+        still be joined by composites.
     limits : Limits
     """
 

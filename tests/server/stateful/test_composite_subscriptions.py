@@ -13,7 +13,7 @@ import fencepost as fp
 from fencepost.events import format_instant
 from fencepost.papers.events import parse_ops4st
 from fencepost.server import Limits
-from fencepost.server.service import forget
+from fencepost.server.service import delete_events
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 
@@ -193,7 +193,9 @@ def test_events_may_go_from_the_log_before_a_restart(tmp_path: Path) -> None:
         put(server, "meet", PICK_UP)
         publish(server, event("taxi", 0, 0, 0, "t"))
         publish(server, event("dog", 1, 50, 50))
-        server.service.broker.change(lambda transaction: forget(transaction, 2)).result(WAIT_S)
+        server.service.broker.change(lambda transaction: delete_events(transaction, 2)).result(
+            WAIT_S
+        )
         with server.service.database.reading() as connection:
             assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     with running(tmp_path, space="planar") as server:

@@ -1,11 +1,10 @@
-"""The single writer: publications, transactions, and the subscriptions they are matched with.
+"""The single writer: publications, transactions, and the subscriptions that events match.
 
-- `broker`: The broker: whatever changes durable state goes through one thread, in one order
-- `mqtt_events`: Events that come in over MQTT
-- `publications`: Publications: events that are matched and logged together, and what each
-  publisher is told
-- `subscription_definitions`: What a subscriber asks: a JSON object, checked and compiled before
-  anything is changed
-- `tenant_subscriptions`: The standing questions of one tenant, and what events answer of them
-- `transaction`: A transaction of the broker: what may be changed in it, and what it will hand on
+- `broker`: `Broker`: every change of durable state goes through its thread, in one order
+- `mqtt_events`: `MqttEvents`: publishes the events that arrive over MQTT
+- `publications`: `publish_batch`: events of several publications matched and logged together
+- `subscription_definitions`: `Definition`: the JSON of a subscription, checked
+- `tenant_subscriptions`: `TenantSubscriptions`: all subscriptions of one tenant, and the messages
+  that events cause
+- `transaction`: `Transaction`: what work in the broker's thread may change, and what a commit added
 """

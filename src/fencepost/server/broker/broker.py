@@ -1,9 +1,9 @@
-"""The broker: whatever changes durable state goes through one thread, in one order.
+"""`Broker`: the single writer, through which every change of durable state goes.
 
-Publications and changes wait in a queue. The thread takes all that wait, matches, writes them in
-one transaction and commits once (a *group commit*); only then does anybody get an answer, and only
-then are messages handed on. What is in memory follows the database: where a commit fails, it is
-read anew.
+Publications and changes wait in a queue. The broker's thread takes all that are waiting, matches
+and writes them in one transaction and commits once (a *group commit*). Only after the commit are
+callers answered and messages passed on. Memory follows the database: when a commit fails, the state
+in memory is loaded again.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from fencepost.store.database import Database
 
 T = TypeVar("T")
 _logger = logging.getLogger("fencepost")
-_GROUP_EVENTS = 10_000
-_QUEUE_EVENTS = 200_000
-_LOADED_AT_ONCE = 10_000
+_MAX_GROUP_EVENTS = 10_000
+_MAX_QUEUED_EVENTS = 200_000
+_LOAD_BATCH = 10_000
 
 
 @dataclass(slots=True)
@@ -45,25 +45,25 @@ class _Change(Generic[T]):
 
 
 class Broker:
-    """Owns what is durable, and what is known of it in memory.
+    """Owner of the durable state and of its image in memory.
 
     Parameters
     ----------
     database : Database
     space : str
-        What coordinates mean to all tenants.
+        Coordinate space of all tenants.
     clock : callable
-        The present in nanoseconds since 1970.
+        Returns the present in nanoseconds since 1970.
     limits : Limits, optional
     lateness_s : float
-        How far behind the newest event another may be, to composites.
+        See `Settings`.
 
     Attributes
     ----------
-    last : Counters
-        The last positions that were given and committed.
+    counters : Counters
+        Positions of the last event and the last message that were committed.
     depth : dict of int to int
-        How many messages each subscriber has not read.
+        Number of unread messages of each subscriber.
     names : dict of int to (int, str)
         Tenant and name of each subscriber.
     """
@@ -83,81 +83,83 @@ class Broker:
         self._lateness_s = lateness_s
         self.counts = {"events": 0, "rejected": 0, "messages": 0, "commits": 0}
         self._tenants: dict[int, TenantSubscriptions] = {}
-        self._listeners: list[Callable[[CommittedChanges], None]] = []
+        self._commit_listeners: list[Callable[[CommittedChanges], None]] = []
         self._change_listeners: list[Callable[[set[int]], None]] = []
         self._reload_listeners: list[Callable[[], None]] = []
         self._queue: deque[Publication | _Change[Any]] = deque()
-        self._waiting_events = 0
-        self._read: dict[int, int] = {}
+        self._queued_events = 0
+        self._unsaved_acknowledgements: dict[int, int] = {}
         self._wake = threading.Condition()
         self._closing = False
         self.load()
         self._thread = threading.Thread(target=self._run, name="fencepost-broker", daemon=True)
         self._thread.start()
 
-    # What is in memory
+    # State in memory
 
     def load(self) -> None:
+        """Load the state in memory from the database."""
         with self.database.reading() as connection:
-            self.last = event_log.counters(connection)
+            self.counters = event_log.counters(connection)
             self.depth = event_log.pending(connection)
             names: dict[int, tuple[int, str]] = {}
-            fresh = {
+            tenants = {
                 tenant: self.new_tenant_subscriptions()
                 for tenant in api_keys.tenant_names(connection)
             }
             for number, tenant, name in subscription_rows.every_subscriber(connection):
                 names[number] = tenant, name
-                fresh[tenant].subscribers[name] = number
+                tenants[tenant].subscribers[name] = number
             now = self.clock()
-            for tenant, tenant_subscriptions in fresh.items():
-                page: list[PreparedSubscription] = []
-                for one in subscription_rows.every_subscription(connection, tenant, now):
-                    given = Definition(one.id, one.subscriber, one.definition, one.expires)
-                    page.append(tenant_subscriptions.prepare(given))
-                    if len(page) == _LOADED_AT_ONCE:
-                        tenant_subscriptions.put(page)
-                        page = []
-                if page:
-                    tenant_subscriptions.put(page)
-                tenant_subscriptions.restore(connection, tenant)
-            # Others read these meanwhile: what was there stays until all is.
+            for tenant, subscriptions in tenants.items():
+                batch: list[PreparedSubscription] = []
+                for row in subscription_rows.every_subscription(connection, tenant, now):
+                    definition = Definition(row.id, row.subscriber, row.definition, row.expires)
+                    batch.append(subscriptions.prepare(definition))
+                    if len(batch) == _LOAD_BATCH:
+                        subscriptions.put(batch)
+                        batch = []
+                if batch:
+                    subscriptions.put(batch)
+                subscriptions.restore(connection, tenant)
+            # Swap in only when fully loaded; readers in other threads are concurrent.
             self.names = names
-            self._tenants = fresh
+            self._tenants = tenants
         self._is_stale = False
 
     def _reload(self) -> None:
         self.load()
-        for reloaded in self._reload_listeners:
-            reloaded()
+        for listener in self._reload_listeners:
+            listener()
 
     def new_tenant_subscriptions(self) -> TenantSubscriptions:
+        """Return an empty set of subscriptions."""
         return TenantSubscriptions(self.space, self._limits, self._lateness_s, self.clock)
 
     def tenant_subscriptions(self, tenant: int) -> TenantSubscriptions:
-        """The subscriptions of a tenant."""
-        found = self._tenants.get(tenant)
-        if found is None:
-            found = self._tenants.setdefault(tenant, self.new_tenant_subscriptions())
-        return found
+        """Return the subscriptions of a tenant."""
+        subscriptions = self._tenants.get(tenant)
+        if subscriptions is None:
+            subscriptions = self._tenants.setdefault(tenant, self.new_tenant_subscriptions())
+        return subscriptions
 
     def all_tenant_subscriptions(self) -> list[tuple[int, TenantSubscriptions]]:
-        """The tenants, and the subscriptions of each."""
+        """Return each tenant with its subscriptions."""
         return [*self._tenants.items()]
 
     def on_commit(self, listener: Callable[[CommittedChanges], None]) -> None:
-        """Have a function called by the broker's thread after each commit, before answers."""
-        self._listeners.append(listener)
+        """Call a function in the broker's thread after each commit, before callers are answered."""
+        self._commit_listeners.append(listener)
 
     def on_change(self, listener: Callable[[set[int]], None]) -> None:
-        """The same after subscriptions of some tenants changed."""
+        """Call a function, as `on_commit` does, with the tenants whose subscriptions changed."""
         self._change_listeners.append(listener)
 
     def on_reload(self, listener: Callable[[], None]) -> None:
-        """The same after a commit failed, and what is in memory was read anew."""
+        """Call a function in the broker's thread after a failed commit, once memory is reloaded."""
         self._reload_listeners.append(listener)
 
-    # What waits
+    # Queue
 
     def publish(
         self,
@@ -168,58 +170,63 @@ class Broker:
         name: str | None = None,
         source: str | None = None,
     ) -> Future[PublishResult]:
-        """Log events and what they answer.
+        """Queue events to be matched and logged.
 
         Parameters
         ----------
+        tenant : int
         events : EventTable
         bodies : sequence of str
-            The same as JSON.
+            The JSON of each event.
         name : str, optional
-            What the publisher calls this publication: the second of a name changes nothing, and
-            gets the answer that the first got.
+            Idempotency key of the publication. A second publication of this name changes nothing
+            and gets the result of the first.
         source : str, optional
-            Where events come from if nobody waits for the answer: those that are rejected are kept
+            Origin of the events when nobody waits for the result; rejected events are then kept
             as dead letters.
 
         Raises
         ------
         Busy
-            Where too many wait.
+            If too many events are queued.
         """
         publication = Publication(tenant, events, bodies, name, source)
         with self._wake:
-            if self._waiting_events + len(events) > _QUEUE_EVENTS and self._waiting_events:
-                raise Busy(f"{self._waiting_events:,} events wait to be written; try again soon")
-            self._waiting_events += len(events)
+            if self._queued_events + len(events) > _MAX_QUEUED_EVENTS and self._queued_events:
+                raise Busy(
+                    f"{self._queued_events:,} events are waiting to be written; try again soon"
+                )
+            self._queued_events += len(events)
         self._enqueue(publication)
         return publication.done
 
     def change(self, work: Callable[[Transaction], T]) -> Future[T]:
-        """Have something changed, all of it or nothing.
+        """Queue a change that is applied as a whole or not at all.
 
-        The work may raise before it changes anything in memory; what it wrote is then undone.
+        `work` may raise before it changes anything in memory; its writes are then rolled back.
         """
         change = _Change(work)
         self._enqueue(change)
         return change.done
 
     def note_acknowledged(self, subscriber: int, position: int) -> None:
-        """Remember up to which position a subscriber has read, until `save_acknowledged`.
+        """Note in memory up to which position a subscriber has read, until `save_acknowledged`.
 
-        For one thread. If the server is killed before, messages come again, which they may.
+        Call it from one thread only. If the server is killed first, messages are delivered again,
+        which at-least-once delivery allows.
         """
-        self._read[subscriber] = max(position, self._read.get(subscriber, 0))
+        noted = self._unsaved_acknowledgements
+        noted[subscriber] = max(position, noted.get(subscriber, 0))
 
     def save_acknowledged(self) -> Future[None]:
-        """Write what was noted."""
-        read, self._read = self._read, {}
-        return self.change(lambda transaction: transaction.acknowledge(read))
+        """Write the acknowledgements that were noted in memory."""
+        positions, self._unsaved_acknowledgements = self._unsaved_acknowledgements, {}
+        return self.change(lambda transaction: transaction.acknowledge(positions))
 
     @property
     def has_unsaved_acknowledgements(self) -> bool:
-        """Whether something is to be written by `save_acknowledged`."""
-        return bool(self._read)
+        """Whether `save_acknowledged` has anything to write."""
+        return bool(self._unsaved_acknowledgements)
 
     def _enqueue(self, entry: Publication | _Change[Any]) -> None:
         with self._wake:
@@ -229,13 +236,13 @@ class Broker:
             self._wake.notify()
 
     def close(self) -> None:
-        """Write what waits, and stop."""
+        """Write everything that is queued, and stop the thread."""
         with self._wake:
             self._closing = True
             self._wake.notify()
         self._thread.join()
 
-    # The thread
+    # The broker's thread
 
     def _run(self) -> None:
         while True:
@@ -250,14 +257,14 @@ class Broker:
     def _next_group(self) -> list[Publication | _Change[Any]]:
         group: list[Publication | _Change[Any]] = []
         events = 0
-        while self._queue and events < _GROUP_EVENTS:
+        while self._queue and events < _MAX_GROUP_EVENTS:
             entry = self._queue.popleft()
-            # Who gave up waiting before this gets nothing done; from here on nobody can.
+            # Skip cancelled requests; past this point they cannot be cancelled.
             if entry.done.set_running_or_notify_cancel():
                 group.append(entry)
             if isinstance(entry, Publication):
                 events += len(entry.events)
-        self._waiting_events -= events
+        self._queued_events -= events
         return group
 
     def _write(self, group: list[Publication | _Change[Any]]) -> None:
@@ -269,28 +276,28 @@ class Broker:
                 transaction = Transaction(self)
                 self._process_group(group, transaction, results)
                 self._save_state(transaction)
-                if transaction.last != self.last:
-                    event_log.note_counters(transaction.connection, transaction.last)
-        except BaseException as error:  # whatever it is, those who wait are told
+                if transaction.counters != self.counters:
+                    event_log.note_counters(transaction.connection, transaction.counters)
+        except BaseException as error:  # callers must be answered, whatever the error is
             self._is_stale = True
-            with suppress(Exception):  # else the next who writes tries again
+            with suppress(Exception):  # on failure the next write tries again
                 self._reload()
             if len(group) == 1:
-                group[0].done.set_exception(_as_refusal(error))
-            else:  # one by one, so that nobody is refused because of another
+                group[0].done.set_exception(_as_fencepost_error(error))
+            else:  # retry entries one by one, so that one bad entry does not fail the others
                 for entry in group:
                     self._write([entry])
             return
         self._after_commit(transaction)
-        for done, result, problem in results:
-            if problem is None:
+        for done, result, error_of_entry in results:
+            if error_of_entry is None:
                 done.set_result(result)
             else:
-                done.set_exception(problem)
+                done.set_exception(error_of_entry)
 
     def _save_state(self, transaction: Transaction) -> None:
         for tenant in transaction.touched_tenants:
-            changes = self.tenant_subscriptions(tenant).changes(transaction.last.event)
+            changes = self.tenant_subscriptions(tenant).changes(transaction.counters.event)
             if changes:
                 stateful_state.apply_changes(transaction.connection, tenant, changes)
 
@@ -300,26 +307,26 @@ class Broker:
         transaction: Transaction,
         results: list[tuple[Future[Any], Any, BaseException | None]],
     ) -> None:
-        together: list[Publication] = []  # of one tenant, matched at once
+        batch: list[Publication] = []  # consecutive publications of one tenant, matched together
         for entry in group:
             if isinstance(entry, Publication):
-                if together and (entry.tenant != together[0].tenant or entry.name is not None):
-                    results += publish_batch(together, transaction)
-                    together = []
-                answer = previous_result(entry, transaction)
-                if answer is not None:
-                    results.append((entry.done, answer, None))
+                if batch and (entry.tenant != batch[0].tenant or entry.name is not None):
+                    results += publish_batch(batch, transaction)
+                    batch = []
+                previous = previous_result(entry, transaction)
+                if previous is not None:
+                    results.append((entry.done, previous, None))
                 else:
-                    together.append(entry)
+                    batch.append(entry)
                 continue
-            if together:
-                results += publish_batch(together, transaction)
-                together = []
-            results.append((entry.done, *self._changed(entry, transaction)))
-        if together:
-            results += publish_batch(together, transaction)
+            if batch:
+                results += publish_batch(batch, transaction)
+                batch = []
+            results.append((entry.done, *self._apply(entry, transaction)))
+        if batch:
+            results += publish_batch(batch, transaction)
 
-    def _changed(
+    def _apply(
         self, entry: _Change[Any], transaction: Transaction
     ) -> tuple[Any, BaseException | None]:
         try:
@@ -329,37 +336,37 @@ class Broker:
             return None, error
 
     def _after_commit(self, transaction: Transaction) -> None:
-        self.last = transaction.last
+        self.counters = transaction.counters
         depth = self.depth
-        for handed in transaction.committed.messages:
-            number = handed.message.subscriber
+        for committed in transaction.changes.messages:
+            number = committed.message.subscriber
             depth[number] = depth.get(number, 0) + 1
-        for number, read in transaction.read.items():
-            left = depth.get(number, 0) - read
-            if left > 0:
-                depth[number] = left
+        for number, count in transaction.acknowledged.items():
+            unread = depth.get(number, 0) - count
+            if unread > 0:
+                depth[number] = unread
             else:
                 depth.pop(number, None)
-        if transaction.recount:
+        if transaction.must_recount_unread:
             self.depth = self.database.read(event_log.pending)
         self.counts["commits"] += 1
-        self.counts["events"] += len(transaction.committed.events)
-        self.counts["messages"] += len(transaction.committed.messages)
-        if transaction.changed:
-            self._call(self._change_listeners, transaction.changed)
-        if any(transaction.committed):
-            self._call(self._listeners, transaction.committed)
+        self.counts["events"] += len(transaction.changes.events)
+        self.counts["messages"] += len(transaction.changes.messages)
+        if transaction.changed_tenants:
+            self._notify(self._change_listeners, transaction.changed_tenants)
+        if any(transaction.changes):
+            self._notify(self._commit_listeners, transaction.changes)
 
     @staticmethod
-    def _call(listeners: Iterable[Callable[[Any], None]], what: object) -> None:
+    def _notify(listeners: Iterable[Callable[[Any], None]], argument: object) -> None:
         for listener in listeners:
             try:
-                listener(what)
-            except Exception:  # what is committed is committed, and others wait for this thread
-                _logger.exception("what was committed could not be handed on")
+                listener(argument)
+            except Exception:  # the commit stands, and the broker's thread must go on
+                _logger.exception("a listener failed after a commit; the commit stands")
 
 
-def _as_refusal(error: BaseException) -> FencepostError:
+def _as_fencepost_error(error: BaseException) -> FencepostError:
     if isinstance(error, FencepostError):
         return error
     return StoreError(f"nothing was changed: {type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
-"""Events that come in over MQTT.
+"""`MqttEvents`: publishes the events that arrive over MQTT.
 
-A payload is a Feature, a FeatureCollection, any JSON object, an array of them, or one object a
-line. What cannot be used is a dead letter of the tenant, and what follows it is taken.
+A payload is a Feature, a FeatureCollection, any JSON object, an array of objects, or one object a
+line. Parts that cannot be used become dead letters of the tenant; the other events are published.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from fencepost.store import api_keys, endpoint_rows
 from fencepost.store.database import probe
 
 _BUSY_PAUSE_S = 0.1
-_SMALL = 4_096
-_MOST_LETTERS = 100
-_TRIES = 2
-_LONGEST_LETTER = 65_536
-_IDEMPOTENCY = "idempotency-key"
+_SMALL_PAYLOAD = 4_096  # bytes that are parsed in the event loop instead of a thread
+_MAX_ATTEMPTS = 2
+_MAX_DEAD_LETTERS = 100  # of one payload
+_MAX_DEAD_LETTER_CHARS = 65_536
+_IDEMPOTENCY_KEY = "idempotency-key"
 _logger = logging.getLogger("fencepost")
 
 
 class RejectedPayload(NamedTuple):
-    """What cannot be used, and why."""
+    """A payload, or a row of one, that cannot be used, and the reason."""
 
     reason: str
     body: str
@@ -50,91 +50,102 @@ class _Publication(NamedTuple):
     events: ParsedEvents
     source: str
     name: str | None
-    shown: str
+    text: str
 
 
 class MqttEvents:
-    """Takes events from messages.
+    """Publisher of the events in MQTT messages.
 
     Attributes
     ----------
-    counts : dict
-        Messages that came, and those of which something could not be used, since the start.
+    counts : dict of str to int
+        Messages received since the start, and messages of which a part could not be used.
     """
 
     def __init__(self, service: Service) -> None:
         self.counts = {"mqtt_received": 0, "mqtt_unusable": 0}
         self._service = service
         self._tenants: dict[str, int] = {}
-        self._alone = asyncio.Lock()
+        self._retry_lock = asyncio.Lock()
 
-    async def take(self, message: Message) -> Awaitable[object]:
-        """Have the events of a message written; what it gives is done when they are."""
+    async def receive(self, message: Message) -> Awaitable[object]:
+        """Queue the events of a message. Await the result to know that they are committed."""
         self.counts["mqtt_received"] += 1
         topic = str(message.topic)
         tenant = self._tenant(tenant_of(topic))
         if tenant is None:
             self.counts["mqtt_unusable"] += 1
-            _logger.warning("MQTT topic %.80s: there is no such tenant, so its events go", topic)
+            _logger.warning("MQTT topic %.80s names no tenant; its events are dropped", topic)
             return asyncio.gather()
         payload = bytes(message.payload)
         limits, space = self._service.settings.limits, self._service.space
-        if len(payload) < _SMALL:
-            events, letters = parse_payload(payload, limits, space)
+        if len(payload) < _SMALL_PAYLOAD:
+            events, rejected = parse_payload(payload, limits, space)
         else:
-            events, letters = await asyncio.to_thread(parse_payload, payload, limits, space)
-        self.counts["mqtt_unusable"] += bool(letters)
+            events, rejected = await asyncio.to_thread(parse_payload, payload, limits, space)
+        self.counts["mqtt_unusable"] += bool(rejected)
         source = f"mqtt:{topic}"
-        publication = _Publication(tenant, events, source, _name(message), _shown(payload))
-        written: list[Awaitable[object]] = []
+        publication = _Publication(
+            tenant, events, source, _publication_name(message), _truncated_text(payload)
+        )
+        writes: list[Awaitable[object]] = []
         if len(events.table):
-            written.append(self._written(publication, await self._publish(publication)))
-        if letters:
-            written.append(self._set_aside(publication, letters))
-        done = asyncio.gather(*written)
-        done.add_done_callback(lambda one: one.cancelled() or one.exception())  # if nobody waits
+            writes.append(self._wait_until_written(publication, await self._publish(publication)))
+        if rejected:
+            writes.append(self._add_dead_letters(publication, rejected))
+        done = asyncio.gather(*writes)
+        # Retrieve the exception, so that asyncio does not log it if nobody awaits the result.
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())
         return done
 
-    async def _publish(self, one: _Publication) -> Future[PublishResult]:
+    async def _publish(self, publication: _Publication) -> Future[PublishResult]:
         while True:
             try:
                 return self._service.broker.publish(
-                    one.tenant,
-                    one.events.table,
-                    one.events.bodies,
-                    name=one.name,
-                    source=one.source,
+                    publication.tenant,
+                    publication.events.table,
+                    publication.events.bodies,
+                    name=publication.name,
+                    source=publication.source,
                 )
-            except Busy:  # who publishes waits with us, as nothing is acknowledged
+            except Busy:  # the MQTT broker waits too, as nothing is acknowledged meanwhile
                 await asyncio.sleep(_BUSY_PAUSE_S)
 
-    async def _written(self, one: _Publication, done: Future[PublishResult]) -> None:
-        """Wait until it is written. What cannot be, though all else can, is set aside at last."""
+    async def _wait_until_written(
+        self, publication: _Publication, done: Future[PublishResult]
+    ) -> None:
+        """Wait until a publication is written. If only it fails, keep it as a dead letter."""
         try:
             await asyncio.wrap_future(done)
             return
         except StoreError as error:
             reason = str(error)
-        async with self._alone:  # what is written together fails together
-            for _ in range(_TRIES):
-                await self._service.changed(
-                    lambda transaction: probe(transaction.connection)
-                )  # where it fails, the broker sends all again
+        async with self._retry_lock:  # publications that are written together fail together
+            for _ in range(_MAX_ATTEMPTS):
+                # If the probe fails, the database is at fault: the MQTT broker sends all again.
+                await self._service.change(lambda transaction: probe(transaction.connection))
                 try:
-                    await asyncio.wrap_future(await self._publish(one))
+                    await asyncio.wrap_future(await self._publish(publication))
                     return
                 except StoreError as error:
                     reason = str(error)
-            await self._set_aside(one, [RejectedPayload(reason, one.shown)])
+            await self._add_dead_letters(publication, [RejectedPayload(reason, publication.text)])
 
-    async def _set_aside(self, one: _Publication, letters: list[RejectedPayload]) -> None:
+    async def _add_dead_letters(
+        self, publication: _Publication, rejected: list[RejectedPayload]
+    ) -> None:
         def work(transaction: Transaction) -> None:
-            for reason, body in letters:
+            for reason, body in rejected:
                 endpoint_rows.add_dead_letter(
-                    transaction.connection, one.tenant, transaction.now, one.source, reason, body
+                    transaction.connection,
+                    publication.tenant,
+                    transaction.now,
+                    publication.source,
+                    reason,
+                    body,
                 )
 
-        await self._service.changed(work)
+        await self._service.change(work)
 
     def _tenant(self, name: str) -> int | None:
         if name not in self._tenants:
@@ -148,12 +159,12 @@ class MqttEvents:
 def parse_payload(
     payload: bytes, limits: Limits, space: Space
 ) -> tuple[ParsedEvents, list[RejectedPayload]]:
-    """The events of a payload, and what in it is none."""
-    nothing = ParsedEvents(EventTable([], space=space), [], [], [])
+    """Return the events of a payload, and the parts of it that cannot be used."""
+    no_events = ParsedEvents(EventTable([], space=space), [], [], [])
     if len(payload) > limits.body_bytes:
-        reason = f"it is larger than {limits.body_bytes:,} bytes; publish it in parts"
-        return nothing, [RejectedPayload(reason, _shown(payload))]
-    as_lines = False
+        reason = f"the payload is larger than {limits.body_bytes:,} bytes; publish it in parts"
+        return no_events, [RejectedPayload(reason, _truncated_text(payload))]
+    is_lines = False
     try:
         try:
             events = request_bodies.parse_events(
@@ -165,30 +176,35 @@ def parse_payload(
             )
             if not len(events.table):
                 raise
-            as_lines = True
+            is_lines = True
     except FencepostError as error:
-        return nothing, [RejectedPayload(str(error), _shown(payload))]
+        return no_events, [RejectedPayload(str(error), _truncated_text(payload))]
     if not events.rejected:
         return events, []
-    return events, _letters(payload, events, as_lines=as_lines)
+    return events, _rejected_rows(payload, events, is_lines=is_lines)
 
 
-def _letters(payload: bytes, events: ParsedEvents, *, as_lines: bool) -> list[RejectedPayload]:
+def _rejected_rows(
+    payload: bytes, events: ParsedEvents, *, is_lines: bool
+) -> list[RejectedPayload]:
     rejected = sorted(events.rejected)
-    if as_lines:
-        lines = [one for one in payload.splitlines() if not _is_blank(one)]
-        texts = {row: _shown(lines[row]) for row, _ in rejected[:_MOST_LETTERS]}
+    shown = rejected[:_MAX_DEAD_LETTERS]
+    if is_lines:
+        lines = [line for line in payload.splitlines() if not _is_blank(line)]
+        texts = {row: _truncated_text(lines[row]) for row, _ in shown}
     else:
-        wanted = {row for row, _ in rejected[:_MOST_LETTERS]}
-        found = enumerate(elements(payload.decode("utf-8-sig"), "the payload"))
-        texts = {row: one.text[:_LONGEST_LETTER] for row, one in found if row in wanted}
-    letters = [RejectedPayload(reason, texts[row]) for row, reason in rejected[:_MOST_LETTERS]]
-    more = len(rejected) - len(letters)
-    if more:
-        letters.append(
-            RejectedPayload(f"{more:,} more rows of the same payload cannot be used", "")
+        rows = {row for row, _ in shown}
+        numbered = enumerate(elements(payload.decode("utf-8-sig"), "the payload"))
+        texts = {
+            row: element.text[:_MAX_DEAD_LETTER_CHARS] for row, element in numbered if row in rows
+        }
+    parts = [RejectedPayload(reason, texts[row]) for row, reason in shown]
+    omitted = len(rejected) - len(parts)
+    if omitted:
+        parts.append(
+            RejectedPayload(f"{omitted:,} more rows of the same payload cannot be used", "")
         )
-    return letters
+    return parts
 
 
 def _is_blank(line: bytes) -> bool:
@@ -198,13 +214,13 @@ def _is_blank(line: bytes) -> bool:
         return False
 
 
-def _shown(payload: bytes) -> str:
-    return payload[:_LONGEST_LETTER].decode("utf-8", "replace").replace("\0", "\ufffd")
+def _truncated_text(payload: bytes) -> str:
+    return payload[:_MAX_DEAD_LETTER_CHARS].decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-def _name(message: Message) -> str | None:
-    """What a publisher calls a publication, so that it is taken once however often it comes."""
+def _publication_name(message: Message) -> str | None:
+    """Return the idempotency key that the publisher gave, if there is one."""
     for name, value in getattr(message.properties, "UserProperty", ()):
-        if name == _IDEMPOTENCY and 0 < len(value) <= 200:
+        if name == _IDEMPOTENCY_KEY and 0 < len(value) <= 200:
             return str(value)
     return None

@@ -1,7 +1,7 @@
-"""The standing questions of one tenant, and what events answer of them.
+"""`TenantSubscriptions`: all subscriptions of one tenant, and the messages that events cause.
 
-What only looks at one event at a time goes to a `Matcher`. Kinds of subscription that remember
-something are asked after it; each is a `Remembering`.
+A `Matcher` holds subscriptions to single events. Kinds of subscription that keep state run after
+it; each is a `StatefulKind`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.stateful.composite_subscriptions import CompositeSubscriptions
 from fencepost.server.stateful.subscription_kind import (
-    PendingMessage,
     PreparedSubscription,
     StatefulKind,
     SubscriptionKind,
-    accepted,
+    SubscriptionMessage,
+    accepted_events,
 )
 from fencepost.server.stateful.tracked_subscriptions import TrackedSubscriptions
 from fencepost.store.database import Connection
@@ -35,7 +35,7 @@ MATCH = "match"
 
 
 class ExpressionSubscriptions:
-    """Subscriptions that look at one event at a time."""
+    """Subscriptions to single events, in a `Matcher`."""
 
     def __init__(self, space: str) -> None:
         self.matcher = Matcher(space)
@@ -43,19 +43,19 @@ class ExpressionSubscriptions:
         self._owners: dict[str, str] = {}
 
     def prepare(self, definition: Definition) -> Subscription:
-        """See `Asking`."""
-        ends = None if definition.expires is None else format_instant(definition.expires)
+        """See `SubscriptionKind`."""
+        expires = None if definition.expires is None else format_instant(definition.expires)
         return compile_subscription(
             self.matcher.view().columns.space,
             definition.id,
             definition.fields["expression"],
             definition.subscriber,
-            ends,
+            expires,
         )
 
     def put(self, prepared: Sequence[PreparedSubscription]) -> None:
-        """See `Asking`."""
-        self.matcher.add([one.compile_subscription for one in prepared], replace=True)
+        """See `SubscriptionKind`."""
+        self.matcher.add([each.compiled for each in prepared], replace=True)
         for definition, _ in prepared:
             self._owners[definition.id] = definition.subscriber
             self._payloads.pop(definition.id, None)
@@ -63,57 +63,57 @@ class ExpressionSubscriptions:
                 self._payloads[definition.id] = definition.fields["payload"]
 
     def remove(self, id: str) -> None:
-        """See `Asking`."""
+        """See `SubscriptionKind`."""
         self.matcher.unsubscribe(id)
         self._owners.pop(id, None)
         self._payloads.pop(id, None)
 
-    def answer(self, events: EventTable, bad: DeadLetters) -> list[PendingMessage]:
-        """See `Asking`."""
-        table = self.matcher.match_batch(events, dead_letters=bad, sort=True)
-        if not table.num_rows:
+    def match(self, events: EventTable, dead_letters: DeadLetters) -> list[SubscriptionMessage]:
+        """Match events. Return one message for each event and matching subscriber."""
+        matches = self.matcher.match_batch(events, dead_letters=dead_letters, sort=True)
+        if not matches.num_rows:
             return []
-        rows = table.column("event").to_pylist()
-        codes = table.column("subscription").combine_chunks()
-        names = codes.dictionary.to_pylist()
-        owners = [self._owners[name] for name in names]
-        told: dict[tuple[int, str], list[str]] = {}
+        rows = matches.column("event").to_pylist()
+        codes = matches.column("subscription").combine_chunks()
+        ids = codes.dictionary.to_pylist()
+        owners = [self._owners[id] for id in ids]
+        ids_by_message: dict[tuple[int, str], list[str]] = {}
         for row, code in zip(rows, codes.indices.to_pylist(), strict=True):
-            told.setdefault((row, owners[code]), []).append(names[code])
+            ids_by_message.setdefault((row, owners[code]), []).append(ids[code])
         return [
-            PendingMessage(row, subscriber, MATCH, self._data(ids))
-            for (row, subscriber), ids in told.items()
+            SubscriptionMessage(row, subscriber, MATCH, self._data(matched_ids))
+            for (row, subscriber), matched_ids in ids_by_message.items()
         ]
 
     def _data(self, ids: list[str]) -> str:
-        found: dict[str, Any] = {"subscriptions": ids}
+        data: dict[str, Any] = {"subscriptions": ids}
         if self._payloads:
-            own = {id: self._payloads[id] for id in ids if id in self._payloads}
-            if own:
-                found["payloads"] = own
-        return msgspec.json.encode(found).decode()
+            payloads = {id: self._payloads[id] for id in ids if id in self._payloads}
+            if payloads:
+                data["payloads"] = payloads
+        return msgspec.json.encode(data).decode()
 
 
 class SubscriptionListener(Protocol):
-    """Who is told which subscriptions came, changed or went."""
+    """Receiver of changes of subscriptions."""
 
-    def want(self, id: str, kind: str) -> None:
-        """One was added or replaced."""
+    def subscription_put(self, id: str, kind: str) -> None:
+        """Note that a subscription was added or replaced."""
 
-    def want_no_more(self, id: str) -> None:
-        """One went."""
+    def subscription_removed(self, id: str) -> None:
+        """Note that a subscription was removed."""
 
 
 class TenantSubscriptions:
-    """All subscriptions of a tenant, whatever their kind.
+    """All subscriptions of a tenant, of every kind.
 
     Attributes
     ----------
-    expressions : Expressions
-    tracked : Tracked
-    composites : Composites
+    expressions : ExpressionSubscriptions
+    tracked : TrackedSubscriptions
+    composites : CompositeSubscriptions
     subscribers : dict of str to int
-        The numbers of those who were heard of.
+        Numbers of the known subscribers.
     """
 
     def __init__(
@@ -130,23 +130,23 @@ class TenantSubscriptions:
         self.subscribers: dict[str, int] = {}
         self.composites = CompositeSubscriptions(space, limits, lateness_s, clock)
         self._stateful_kinds: tuple[StatefulKind, ...] = (self.tracked, self.composites)
-        self._kinds_by_name: dict[str, SubscriptionKind] = {
+        self._kinds: dict[str, SubscriptionKind] = {
             "expression": self.expressions,
             "track": self.tracked,
             "composite": self.composites,
         }
-        self._kinds: dict[str, str] = {}
-        self._follower: SubscriptionListener | None = None
+        self._kind_names: dict[str, str] = {}  # by id of subscription
+        self._listener: SubscriptionListener | None = None
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._kind_names)
 
     def __contains__(self, id: str) -> bool:
-        return id in self._kinds
+        return id in self._kind_names
 
-    def kind(self, id: str) -> str:
-        """Who answers a subscription."""
-        return self._kinds[id]
+    def kind_name(self, id: str) -> str:
+        """Return the kind of a subscription: "expression", "track" or "composite"."""
+        return self._kind_names[id]
 
     def prepare(self, definition: Definition) -> PreparedSubscription:
         """Check and compile a definition, in any thread.
@@ -154,84 +154,86 @@ class TenantSubscriptions:
         Raises
         ------
         FencepostError
-            Where it cannot be asked.
+            If the definition is invalid.
         """
-        asking = self._kinds_by_name.get(definition.kind)
-        if asking is None:
-            raise ModelError(f"this server answers no `{definition.kind}`")
-        return PreparedSubscription(definition, asking.prepare(definition))
+        kind = self._kinds.get(definition.kind)
+        if kind is None:
+            raise ModelError(f"this server has no subscriptions of the kind `{definition.kind}`")
+        return PreparedSubscription(definition, kind.prepare(definition))
 
-    def kinds(self) -> list[tuple[str, str]]:
-        """The ids, and who answers each."""
-        return [*self._kinds.items()]
+    def kind_names(self) -> list[tuple[str, str]]:
+        """Return the id and the kind of each subscription."""
+        return [*self._kind_names.items()]
 
-    def followed_by(self, follower: SubscriptionListener) -> None:
-        """Have somebody told of what is no plain expression, with the matcher's lock held."""
-        self._follower = follower
+    def set_listener(self, listener: SubscriptionListener) -> None:
+        """Report changes of tracked and composite subscriptions, with the matcher's lock held."""
+        self._listener = listener
 
     def put(self, prepared: Iterable[PreparedSubscription]) -> None:
-        """Add or replace."""
+        """Add or replace subscriptions."""
         by_kind: dict[str, list[PreparedSubscription]] = {}
         with self.expressions.matcher.view().lock:
-            for one in prepared:
-                id, kind = one.definition.id, one.definition.kind
-                before = self._kinds.get(id)
-                if before is not None and before != kind:
+            for each in prepared:
+                id, kind = each.definition.id, each.definition.kind
+                previous_kind = self._kind_names.get(id)
+                if previous_kind is not None and previous_kind != kind:
                     self.remove(id)
-                self._kinds[id] = kind
-                by_kind.setdefault(kind, []).append(one)
-            for kind, those in by_kind.items():
-                self._kinds_by_name[kind].put(those)
-                if self._follower is not None and kind != "expression":
-                    for one in those:
-                        self._follower.want(one.definition.id, kind)
+                self._kind_names[id] = kind
+                by_kind.setdefault(kind, []).append(each)
+            for kind, prepared_of_kind in by_kind.items():
+                self._kinds[kind].put(prepared_of_kind)
+                if self._listener is not None and kind != "expression":
+                    for each in prepared_of_kind:
+                        self._listener.subscription_put(each.definition.id, kind)
 
     def remove(self, id: str) -> bool:
-        """Remove a subscription; whether there was one."""
+        """Remove a subscription. Return whether it existed."""
         with self.expressions.matcher.view().lock:
-            kind = self._kinds.pop(id, None)
+            kind = self._kind_names.pop(id, None)
             if kind is not None:
-                self._kinds_by_name[kind].remove(id)
-                if self._follower is not None:
-                    self._follower.want_no_more(id)
+                self._kinds[kind].remove(id)
+                if self._listener is not None:
+                    self._listener.subscription_removed(id)
         return kind is not None
 
-    def answer(self, events: EventTable, bad: DeadLetters, first: int = 1) -> list[PendingMessage]:
-        """What subscribers are to be told of events, in the order of the events.
+    def process(
+        self, events: EventTable, dead_letters: DeadLetters, first: int = 1
+    ) -> list[SubscriptionMessage]:
+        """Match events and advance the state. Return the messages, ordered by event.
 
         Parameters
         ----------
         events : EventTable
-            Numbered from 0.
-        bad : list
-            Collects (row, reason) of events that are not taken.
+            Events, numbered from 0.
+        dead_letters : list
+            Collects (row, reason) of rejected events.
         first : int
-            The position that the first of the others has in the log.
+            Position in the log of the first accepted event.
         """
-        found = self.expressions.answer(events, bad)
-        remembering = [one for one in self._stateful_kinds if len(one)]
-        if remembering:
-            taken = accepted(events, bad, first)
-            for asking in remembering:
-                found += asking.answer(taken)
-            found.sort(key=lambda one: one.row)
-        return found
+        messages = self.expressions.match(events, dead_letters)
+        stateful_kinds = [kind for kind in self._stateful_kinds if len(kind)]
+        if stateful_kinds:
+            accepted = accepted_events(events, dead_letters, first)
+            for kind in stateful_kinds:
+                messages += kind.process(accepted)
+            messages.sort(key=lambda message: message.row)
+        return messages
 
-    def after_changes(self) -> list[PendingMessage]:
-        """What subscribers are to be told after subscriptions were added or removed."""
-        return [found for one in self._stateful_kinds for found in one.after_changes()]
+    def after_changes(self) -> list[SubscriptionMessage]:
+        """Return the messages that changes of subscriptions caused."""
+        return [message for kind in self._stateful_kinds for message in kind.after_changes()]
 
-    # What is remembered
+    # State
 
     def changes(self, position: int) -> list[Change]:
-        """What is to be written: all events up to a position were answered."""
-        return [change for one in self._stateful_kinds for change in one.changes(position)]
+        """Return the state to write, once all events up to a position are processed."""
+        return [change for kind in self._stateful_kinds for change in kind.changes(position)]
 
     def restore(self, connection: Connection, tenant: int) -> None:
-        """Know what was written, and what follows from the log since."""
-        for one in self._stateful_kinds:
-            one.restore(connection, tenant)
+        """Restore the state that was written, then replay the log."""
+        for kind in self._stateful_kinds:
+            kind.restore(connection, tenant)
 
-    def needs_all(self, values: Mapping[str, object]) -> bool:
-        """Whether events like this must be sent wherever their object is."""
-        return any(one.needs_all(values) for one in self._stateful_kinds)
+    def must_publish(self, values: Mapping[str, object]) -> bool:
+        """Return whether events with these attributes must be published, wherever they are."""
+        return any(kind.must_publish(values) for kind in self._stateful_kinds)

@@ -160,7 +160,7 @@ async def watch(socket: WebSocket) -> None:
     """Events and what they matched as frames, several times a second at most."""
 
     async def opened(service: Service, caller: Caller) -> SocketSession:
-        watcher = service.live.open(caller.tenant)
+        watcher = service.live_feed.open(caller.tenant)
         return _FeedSession(socket, service, caller.tenant, watcher)
 
     await serve_socket(socket, "admin", opened)
@@ -191,7 +191,7 @@ class _FeedSession:
 
     def close(self) -> None:
         """See `Conversation`."""
-        self._service.live.close(self._tenant, self._watcher)
+        self._service.live_feed.close(self._tenant, self._watcher)
 
 
 class _About(msgspec.Struct):

@@ -62,7 +62,7 @@ class Outbox:
                     dead_letter.position,
                 )
 
-        await self._service.changed(work)
+        await self._service.change(work)
 
 
 class EndpointDelivery:

@@ -66,10 +66,10 @@ def create_app(service: Service) -> Starlette:
             sweeping.cancel()
             service.hub.close_all()
             app.state.publishers.close_all()
-            service.live.close_all()
+            service.live_feed.close_all()
             await delivering.stop()
             if service.broker.has_unsaved_acknowledgements:
-                await service.done(service.broker.save_acknowledged())
+                await service.wait_for(service.broker.save_acknowledged())
             await asyncio.to_thread(service.close)
 
     app = Starlette(
@@ -121,9 +121,11 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         service: Service = request.app.state.service
         caller = _NOBODY
         if operation.scope:
-            caller = service.caller(request)
-            service.rates.count(caller.key or (request.client.host if request.client else ""))
-            caller.need(operation.scope)
+            caller = service.authenticate(request)
+            service.rate_limiter.count(
+                caller.key or (request.client.host if request.client else "")
+            )
+            caller.require(operation.scope)
         return await operation.answer(RequestContext(request, caller, service))
 
     return endpoint

@@ -50,7 +50,7 @@ async def server_sent_events(
     They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
     """
     service = context.service
-    subscriber = service.subscriber(context.caller, context.id)
+    subscriber = service.subscriber_number(context.caller, context.id)
     since = _since(service, subscriber, query, headers)
     kept = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
@@ -83,7 +83,7 @@ async def web_socket(socket: WebSocket) -> None:
     """Messages as frames, each a list of CloudEvents; frames back are `{"position": N}`."""
 
     async def opened(service: Service, caller: Caller) -> SocketSession:
-        subscriber = service.subscriber(caller, named(socket))
+        subscriber = service.subscriber_number(caller, named(socket))
         query = request_bodies.convert(dict(socket.query_params), StreamQuery, 400)
         headers = request_bodies.convert(dict(socket.headers), StreamHeaders, 400)
         since = _since(service, subscriber, query, headers)

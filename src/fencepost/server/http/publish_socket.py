@@ -268,7 +268,7 @@ class Publisher:
             id=UNSET if given.id is None else given.id, key=UNSET if key is None else key
         )
         try:
-            self._service.rates.count(self._caller.key or self._socket_host())
+            self._service.rate_limiter.count(self._caller.key or self._socket_host())
             published, values = await self._logged(given.event)
         except FencepostError as error:
             found.problem = problem(request_error_of(error))
@@ -287,7 +287,9 @@ class Publisher:
         service = self._service
         table = _usable(event, service)
         body = msgspec.json.encode(event).decode()
-        published = await service.done(service.broker.publish(self._caller.tenant, table, [body]))
+        published = await service.wait_for(
+            service.broker.publish(self._caller.tenant, table, [body])
+        )
         if published.rejected:
             raise RequestError(422, f"the event cannot be used: {published.rejected[0].reason}")
         return published, Row(table.row(0))

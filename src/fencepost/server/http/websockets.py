@@ -46,8 +46,8 @@ async def serve_socket(
     """Open a socket to a caller of a scope, and serve it until either side closes it."""
     service: Service = socket.app.state.service
     try:
-        caller = service.caller(socket)
-        caller.need(scope)
+        caller = service.authenticate(socket)
+        caller.require(scope)
         conversation = await opened(service, caller)
     except FencepostError as error:
         await _accept(socket)

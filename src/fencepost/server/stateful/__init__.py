@@ -1,6 +1,8 @@
-"""Subscriptions that remember: composites and tracked objects.
+"""Kinds of subscription that keep state: composites and tracked objects.
 
-- `composite_subscriptions`: Composites: several events that answer a subscription together
-- `subscription_kind`: What kinds of subscription have in common, and what they find
-- `tracked_subscriptions`: Tracked subscriptions: what moving objects do to them
+- `composite_subscriptions`: `CompositeSubscriptions`: subscriptions that several events match
+  together
+- `subscription_kind`: `SubscriptionKind` and `StatefulKind`, the interfaces of kinds, and their
+  values
+- `tracked_subscriptions`: `TrackedSubscriptions`: subscriptions to what moving objects do
 """

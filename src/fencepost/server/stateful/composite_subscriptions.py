@@ -1,10 +1,10 @@
-"""Composites: several events that answer a subscription together.
+"""`CompositeSubscriptions`: subscriptions that several events match together.
 
-A tenant has one `Detector`. What it knows is written with the position of the last event that it
-has seen: after composites changed, every so many events, and before events go from the log that it
-has seen since. At a start, the events of the log after that position are pushed again, and what
-they give is thrown away, as it was told already. So it knows what it would know had it never
-stopped, and an event costs no more than joining it.
+A tenant has one `Detector`. Its state is written together with the position of the last event that
+it processed: after composites changed, after a number of events, and before later events leave the
+log. On startup, the detector is restored and the events after that position are replayed from the
+log; their detections are discarded, because they were reported before. The detector is then in the
+state in which it stopped, and no event costs more than joining it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from fencepost.server.settings import Limits
 from fencepost.server.stateful.subscription_kind import (
     POSITION_ATTRIBUTE,
     AcceptedEvents,
-    PendingMessage,
     PreparedSubscription,
+    SubscriptionMessage,
 )
 from fencepost.store import event_log, stateful_state
 from fencepost.store.database import Connection
@@ -40,27 +40,27 @@ from fencepost.store.stateful_state import Change
 
 DETECTION = "detection"
 _OWNER, _DETECTOR, _POSITION = "composites", "detector", "position"
-_KEY = "\0event"  # the attribute that names an event to a detector
+_KEY = "\0event"  # attribute that identifies an event to a detector
 _TIME = "time"
 _NO_TIME = "it has no time"
 _MEMBERS = ("members", "where", "within_s")
-_LEAST_EVENTS = 1_000  # between two times that a detector is written
-_SHARE = 10  # of what is live, too
-_LEAST_REMOVED = 1_000  # before a detector is made anew
+_MIN_EVENTS_BETWEEN_WRITES = 1_000
+_LIVE_PER_EVENT = 10  # a detector is written after at least one event for this many live members
+_MIN_REMOVED_TO_REBUILD = 1_000  # removed composites after which a detector is rebuilt
 _PAGE = 1_000
 
 
 class CompositeSubscriptions:
-    """The composites of a tenant.
+    """All composites of a tenant.
 
     Parameters
     ----------
     space : str
     limits : Limits
     lateness_s : float
-        How far behind the newest event another may be.
+        See `Settings`.
     clock : callable
-        The present in nanoseconds since 1970, for composites that end.
+        Returns the present in nanoseconds since 1970, for composites that expire.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class CompositeSubscriptions:
         self._detector = self._new_detector()
         self._definitions: dict[str, Definition] = {}
         self._composites: dict[str, Composite] = {}
-        self._dirty = False
-        self._written = 0  # the position up to which events are in what was written
-        self._since_written = 0
-        self._removed = 0
-        self._counts = {"no_time": 0, "late": 0, "refused": 0}
+        self._must_write = False
+        self._written_position = 0  # last event that the written state includes
+        self._events_since_written = 0
+        self._removed_count = 0
+        self._counts = {"no_time": 0, "late": 0, "rejected": 0}
 
     def _new_detector(self, composites: Sequence[Composite] = ()) -> Detector:
         return Detector(composites, id=_KEY, space=self._space, **self._settings)
@@ -92,189 +92,193 @@ class CompositeSubscriptions:
     # Subscriptions
 
     def prepare(self, definition: Definition) -> Composite:
-        """See `Asking`."""
-        most = self._limits.composites
-        if len(self) >= most and definition.id not in self._definitions:
-            raise ModelError(f"a tenant has at most {most:,} composites; remove some first")
-        composite = composite_of(definition)
-        most, count = self._limits.composite_members, sum(1 for _ in composite.atoms())
-        if count > most:
+        """See `SubscriptionKind`."""
+        max_composites = self._limits.composites
+        if len(self) >= max_composites and definition.id not in self._definitions:
             raise ModelError(
-                f"the composite has {count} members in all and {most} are the most; leave some out"
+                f"a tenant has at most {max_composites:,} composites; remove some first"
             )
-        self._new_detector([composite])  # refuses what it cannot look for
+        composite = parse_composite(definition)
+        max_members, count = self._limits.composite_members, sum(1 for _ in composite.atoms())
+        if count > max_members:
+            raise ModelError(
+                f"the composite has {count} members, including those of nested composites; "
+                f"at most {max_members} are allowed, so leave some out"
+            )
+        self._new_detector([composite])  # raises for composites that cannot be detected
         return composite
 
     def put(self, prepared: Sequence[PreparedSubscription]) -> None:
-        """See `Asking`."""
+        """See `SubscriptionKind`."""
         for definition, composite in prepared:
             if self._composites.get(definition.id) != composite:
-                self._take_out(definition.id)
+                self._remove_composite(definition.id)
                 self._detector.add(composite)
                 self._composites[definition.id] = composite
-                self._dirty = True
+                self._must_write = True
             self._definitions[definition.id] = definition
 
     def remove(self, id: str) -> None:
-        """See `Asking`."""
+        """See `SubscriptionKind`."""
         del self._definitions[id]
-        self._take_out(id)
+        self._remove_composite(id)
 
-    def _take_out(self, id: str) -> None:
+    def _remove_composite(self, id: str) -> None:
         if self._composites.pop(id, None) is not None:
             self._detector.remove(id)
-            self._removed += 1
-            self._dirty = True
+            self._removed_count += 1
+            self._must_write = True
 
-    def after_changes(self) -> list[PendingMessage]:
-        """Nothing: a composite asks about what comes."""
+    def after_changes(self) -> list[SubscriptionMessage]:
+        """Return nothing: a composite detects only events that come after it."""
         return []
 
     def atoms(self, id: str) -> Iterator[tuple[str, Condition]]:
-        """What a composite asks of single events, by the names of its members."""
+        """Yield the dotted name and the condition of each member that is a single event."""
         for path, condition in self._composites[id].atoms():
             yield ".".join(path), condition
 
     # Events
 
-    def answer(self, accepted: AcceptedEvents) -> list[PendingMessage]:
-        """What subscribers are to be told of events, by row."""
+    def process(self, accepted: AcceptedEvents) -> list[SubscriptionMessage]:
+        """See `StatefulKind`."""
         now = self._clock()
-        found: list[tuple[int, str, tuple[int, ...], PendingMessage]] = []
-        for one in self._pushed(accepted):
-            definition = self._definitions[one.composite]
+        sortable: list[tuple[int, str, tuple[int, ...], SubscriptionMessage]] = []
+        for detection in self._detect(accepted):
+            definition = self._definitions[detection.composite]
             if definition.expires is not None and definition.expires <= now:
                 continue
-            members = _members(one.members)
+            members = _members_json(detection.members)
             data: dict[str, Any] = {
-                "subscription": one.composite,
+                "subscription": detection.composite,
                 "members": members,
-                "earliest": format_instant(one.earliest),
-                "latest": format_instant(one.latest),
-                "geometry": one.geometry,
+                "earliest": format_instant(detection.earliest),
+                "latest": format_instant(detection.latest),
+                "geometry": detection.geometry,
             }
             if "payload" in definition.fields:
                 data["payload"] = definition.fields["payload"]
             positions = tuple(_positions(members))
-            row = accepted.row_at[max(positions)]  # the one that made it complete
+            row = accepted.row_at[max(positions)]  # the event that completed the detection
             text = msgspec.json.encode(data).decode()
-            told = PendingMessage(row, definition.subscriber, DETECTION, text)
-            found.append((row, one.composite, positions, told))
-        # The order in which a detector finds what one event completes depends on its past.
-        return [told for *_, told in sorted(found)]
+            message = SubscriptionMessage(row, definition.subscriber, DETECTION, text)
+            sortable.append((row, detection.composite, positions, message))
+        # Sorted, because a detector's order of the detections of one event depends on its history.
+        return [message for *_, message in sorted(sortable)]
 
-    def _pushed(self, accepted: AcceptedEvents) -> list[Detection]:
-        """What events complete; those that the detector cannot use are counted only."""
+    def _detect(self, accepted: AcceptedEvents) -> list[Detection]:
+        """Return the detections that events complete; count events that cannot be used."""
         times = enumerate(accepted.table.values(_TIME))
         timed = accepted.table.without({k: _NO_TIME for k, time in times if is_missing(time)})
         self._counts["no_time"] += len(accepted.table) - len(timed)
-        self._since_written += len(timed)
-        bad: DeadLetters = []
+        self._events_since_written += len(timed)
+        dead_letters: DeadLetters = []
         events = timed.with_values({_KEY: [*map(_key, timed.rows())]})
-        found = self._detector.push_batch(events, dead_letters=bad)
-        reasons = [reason for _, reason in bad if reason != _NO_TIME]
+        detections = self._detector.push_batch(events, dead_letters=dead_letters)
+        reasons = [reason for _, reason in dead_letters if reason != _NO_TIME]
         late = sum(reason.startswith("too late") for reason in reasons)
         self._counts["late"] += late
-        self._counts["refused"] += len(reasons) - late
-        return found
+        self._counts["rejected"] += len(reasons) - late
+        return detections
 
-    def needs_all(self, values: Mapping[str, object]) -> bool:
-        """No: what plays no part need not be sent."""
+    def must_publish(self, values: Mapping[str, object]) -> bool:
+        """Return False: events that match no member change no state."""
         return False
 
     # State
 
     def checkpoint_before(self, position: int) -> None:
-        """Have everything written if events up to a position, which will go, are not in it."""
-        self._dirty |= len(self) > 0 and self._written < position
+        """Have the state written if it lacks events up to a position, which leave the log."""
+        self._must_write |= len(self) > 0 and self._written_position < position
 
     def changes(self, position: int) -> list[Change]:
-        """What is to be written: all events up to a position were answered."""
+        """See `StatefulKind`."""
         detector = self._detector
-        enough = max(_LEAST_EVENTS, detector.live // _SHARE)
-        if not self._dirty and self._since_written < enough:
+        enough = max(_MIN_EVENTS_BETWEEN_WRITES, detector.live // _LIVE_PER_EVENT)
+        if not self._must_write and self._events_since_written < enough:
             return []
-        self._dirty, self._since_written, self._written = False, 0, position
+        self._must_write, self._events_since_written, self._written_position = False, 0, position
         if not len(self):
-            self._detector, self._removed = self._new_detector(), 0
+            self._detector, self._removed_count = self._new_detector(), 0
             return [Change(_OWNER, None, None)]
-        found = detector.to_bytes()
-        if self._removed > max(_LEAST_REMOVED, len(self)):
-            self._detector, self._removed = Detector.from_bytes(found), 0
-        return [Change(_OWNER, _DETECTOR, found), Change(_OWNER, _POSITION, str(position))]
+        state = detector.to_bytes()
+        if self._removed_count > max(_MIN_REMOVED_TO_REBUILD, len(self)):
+            self._detector, self._removed_count = Detector.from_bytes(state), 0
+        return [Change(_OWNER, _DETECTOR, state), Change(_OWNER, _POSITION, str(position))]
 
     def restore(self, connection: Connection, tenant: int) -> None:
-        """Know what was written, and what follows from the log since."""
-        kept = dict(stateful_state.values(connection, tenant, _OWNER))
-        if not kept:
+        """See `StatefulKind`."""
+        values = dict(stateful_state.values(connection, tenant, _OWNER))
+        if not values:
             return
-        written = kept[_DETECTOR]
-        assert isinstance(written, bytes)
-        detector = Detector.from_bytes(written, **self._settings)
-        known = {one.id: one for one in detector.composites()}
-        for id in known.keys() - self._composites.keys():
+        state = values[_DETECTOR]
+        assert isinstance(state, bytes)
+        detector = Detector.from_bytes(state, **self._settings)
+        restored = {composite.id: composite for composite in detector.composites()}
+        for id in restored.keys() - self._composites.keys():
             detector.remove(id)
         for id, composite in self._composites.items():
-            if known.get(id) != composite:
+            if restored.get(id) != composite:
                 detector.remove(id)
                 detector.add(composite)
-        self._detector, self._dirty = detector, False
-        self._written = position = int(kept[_POSITION])
+        self._detector, self._must_write = detector, False
+        self._written_position = position = int(values[_POSITION])
         while page := event_log.events_after(connection, tenant, position, _PAGE):
             events = EventTable.read(
                 [json.loads(body) for _, _, body in page], parse_space(self._space)
             )
-            self._pushed(AcceptedEvents.of(events, [at for at, *_ in page]))
+            self._detect(AcceptedEvents.of(events, [position for position, *_ in page]))
             position = page[-1][0]
 
     def stats(self) -> dict[str, Any]:
-        """Numbers about what is looked for, and what is kept for it."""
+        """Return the numbers of the detector, and of events that it could not use."""
         return {**self._detector.stats(), **self._counts}
 
 
-def composite_of(definition: Definition) -> Composite:
-    """The composite of a definition."""
-    given = definition.fields["composite"]
-    if not isinstance(given, Mapping):
+def parse_composite(definition: Definition) -> Composite:
+    """Return the composite of a definition."""
+    fields = definition.fields["composite"]
+    if not isinstance(fields, Mapping):
         raise ModelError(
-            '`composite` is an object as in {"members": ..., "within_s": 600}; saw '
-            f"{short_repr(given)}"
+            '`composite` must be an object, as in {"members": ..., "within_s": 600}; saw '
+            f"{short_repr(fields)}"
         )
-    unknown = [name for name in given if name not in _MEMBERS]
+    unknown = [name for name in fields if name not in _MEMBERS]
     if unknown:
         raise ModelError(
-            f"this `composite` has the members {', '.join(_MEMBERS)}; saw {unknown[0]!r:.60}"
+            f"`composite` has an unknown member {unknown[0]!r:.60}; its members are "
+            f"{', '.join(_MEMBERS)}"
         )
     return Composite(
         definition.id,
-        given.get("members", {}),
-        given.get("where", ()),
-        given.get("within_s"),
+        fields.get("members", {}),
+        fields.get("where", ()),
+        fields.get("within_s"),
         definition.subscriber,
     )
 
 
 def _key(event: Mapping[str, object]) -> str:
-    """The position and the id of an event."""
+    """Return the position and the id of an event, as JSON."""
     id = event.get("id")
     return json.dumps([event[POSITION_ATTRIBUTE], id if isinstance(id, str | int) else None])
 
 
-def _members(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The events of a detection, by member, for JSON."""
-    found: dict[str, Any] = {}
-    for name, one in given.items():
-        if isinstance(one, str):
-            position, id = json.loads(one)
-            found[name] = {"position": position, "id": id}
+def _members_json(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the events of a detection by member, for JSON."""
+    values: dict[str, Any] = {}
+    for name, member in members.items():
+        if isinstance(member, str):
+            position, id = json.loads(member)
+            values[name] = {"position": position, "id": id}
         else:
-            found[name] = {"members": _members(one)}
-    return found
+            values[name] = {"members": _members_json(member)}
+    return values
 
 
 def _positions(members: Mapping[str, Any]) -> Iterator[int]:
-    for one in members.values():
-        if "members" in one:
-            yield from _positions(one["members"])
+    for member in members.values():
+        if "members" in member:
+            yield from _positions(member["members"])
         else:
-            yield one["position"]
+            yield member["position"]

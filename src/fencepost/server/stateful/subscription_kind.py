@@ -1,4 +1,4 @@
-"""What kinds of subscription have in common, and what they find."""
+"""Interfaces of kinds of subscription: `SubscriptionKind`, `StatefulKind`, and their values."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
 
 POSITION_ATTRIBUTE = "\0position"
-"""The attribute of an event that holds its position in the log, where what it says is kept."""
+"""Attribute with the position of an event in the log, for kinds that keep events."""
 
 OWN_EVENT, NO_EVENT = 0, -1
 
 
-class PendingMessage(NamedTuple):
-    """What a subscriber is to be told.
+class SubscriptionMessage(NamedTuple):
+    """A message to a subscriber, before it has a number.
 
     Attributes
     ----------
     row : int
-        The event, counted within those that were matched.
+        Row of the event that caused it, among the events that were matched.
     subscriber : str
     type : str
     data : str
         JSON.
-    about : int
-        The position of the event that it is about, where that is another one: `OWN_EVENT` or
-        `NO_EVENT` otherwise.
+    event_position : int
+        Position in the log of the event that the message is about: `OWN_EVENT` for the event of
+        `row`, `NO_EVENT` for none.
     """
 
     row: int
     subscriber: str
     type: str
     data: str
-    about: int = OWN_EVENT
+    event_position: int = OWN_EVENT
 
 
 class PreparedSubscription(NamedTuple):
-    """A definition, and what it was compiled to."""
+    """A definition, and what its kind compiled it to."""
 
     definition: Definition
     compiled: Any
 
 
 class AcceptedEvents(NamedTuple):
-    """Events that are taken.
+    """Events that were not rejected.
 
     Attributes
     ----------
     table : EventTable
-        They themselves, with their positions in the log as `LOGGED`.
+        The events, with their positions in the log as `POSITION_ATTRIBUTE`.
     row_at : dict of int to int
-        The row of each among all that came with it, by its position.
+        Row of each event among all events of its batch, by its position.
     """
 
     table: EventTable
@@ -63,48 +63,48 @@ class AcceptedEvents(NamedTuple):
 
     @classmethod
     def of(cls, events: EventTable, positions: Sequence[int]) -> AcceptedEvents:
-        """Events with their positions in the log."""
+        """Return events with their positions in the log."""
         rows = events.numbers.tolist()
         row_at = dict(zip(positions, rows, strict=True))
         return cls(events.with_values({POSITION_ATTRIBUTE: positions}), row_at)
 
 
-def accepted(events: EventTable, bad: DeadLetters, first: int) -> AcceptedEvents:
-    """The events that are taken, the first of which has a position."""
-    taken = events.without(dict(bad))
-    return AcceptedEvents.of(taken, range(first, first + len(taken)))
+def accepted_events(events: EventTable, dead_letters: DeadLetters, first: int) -> AcceptedEvents:
+    """Return the events that are no dead letters, at consecutive positions from `first` on."""
+    accepted = events.without(dict(dead_letters))
+    return AcceptedEvents.of(accepted, range(first, first + len(accepted)))
 
 
 class SubscriptionKind(Protocol):
-    """Subscriptions of one kind."""
+    """All subscriptions of one kind, of one tenant."""
 
     def prepare(self, definition: Definition) -> Any:
-        """Check and compile, in any thread; nothing is changed."""
+        """Check and compile a definition, in any thread, without changing anything."""
 
     def put(self, prepared: Sequence[PreparedSubscription]) -> None:
-        """Add or replace."""
+        """Add or replace subscriptions."""
 
     def remove(self, id: str) -> None:
-        """Remove one that is there."""
+        """Remove an existing subscription."""
 
 
 class StatefulKind(SubscriptionKind, Protocol):
-    """Subscriptions that remember what came before; what they know is as durable as the log."""
+    """A kind whose subscriptions keep state; the state is as durable as the log."""
 
     def __len__(self) -> int:
-        """How many subscriptions there are."""
+        """Return the number of subscriptions."""
 
-    def answer(self, accepted: AcceptedEvents) -> list[PendingMessage]:
-        """What subscribers are to be told of events, by row."""
+    def process(self, accepted: AcceptedEvents) -> list[SubscriptionMessage]:
+        """Advance the state by events. Return the messages that they cause, by row."""
 
-    def after_changes(self) -> list[PendingMessage]:
-        """What they are to be told after subscriptions were added or removed."""
+    def after_changes(self) -> list[SubscriptionMessage]:
+        """Return the messages that added and removed subscriptions cause."""
 
     def changes(self, position: int) -> list[Change]:
-        """What to write: all events up to a position were answered."""
+        """Return the state to write, once all events up to a position are processed."""
 
     def restore(self, connection: Connection, tenant: int) -> None:
-        """Know what was written, and what follows from the log since."""
+        """Restore the state that was written, then replay the log where the kind needs it."""
 
-    def needs_all(self, values: Mapping[str, object]) -> bool:
-        """Whether events like this must be sent wherever their object is."""
+    def must_publish(self, values: Mapping[str, object]) -> bool:
+        """Return whether events with these attributes must be published, wherever they are."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from fencepost.delivery.mqtt_address import default_topic, parse_broker_address, validate_topic
-from fencepost.delivery.mqtt_link import MqttConnection
+from fencepost.delivery.mqtt_connection import MqttConnection
 from fencepost.server.broker.mqtt_events import MqttEvents
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.transports.transport import Transport
@@ -54,7 +54,7 @@ class MqttTransport(Transport[Mqtt]):
         settings = self._service.settings
         self._link = MqttConnection(
             self._address,
-            await self._service.changed(_identifier),
+            await self._service.change(_identifier),
             self._events.take,
             settings.retention_s,
             settings.limits.body_bytes,

@@ -45,7 +45,7 @@ async def add_key(context: RequestContext, body: NewKey) -> Key:
     if not body.name.isprintable():
         raise RequestError(422, "`name` holds characters that cannot be printed; leave them out")
     end = None if body.expires is None else parse_expiry(body.expires)
-    made = await service.changed(
+    made = await service.change(
         lambda transaction: api_keys.add_key(
             transaction.connection, caller.tenant_name, body.scopes, body.name, transaction.now, end
         )
@@ -61,7 +61,7 @@ async def add_key(context: RequestContext, body: NewKey) -> Key:
 async def revoke_key(context: RequestContext) -> None:
     """Revoke a key."""
     tenant, id = context.caller.tenant, context.id
-    if not await context.service.changed(
+    if not await context.service.change(
         lambda transaction: api_keys.revoke_key(transaction.connection, id, tenant)
     ):
         raise no_such("key", id)
@@ -92,7 +92,7 @@ class DeadLetterRange(Struct):
 async def remove_dead_letters(context: RequestContext, query: DeadLetterRange) -> RemovalCount:
     """Throw away dead letters."""
     tenant = context.caller.tenant
-    removed = await context.service.changed(
+    removed = await context.service.change(
         lambda transaction: endpoint_rows.remove_dead_letters(
             transaction.connection, tenant, query.up_to
         )
@@ -122,7 +122,7 @@ async def prometheus(context: RequestContext) -> Response:
 @operation("GET", "/healthz", "", {200: Health})
 async def health(context: RequestContext) -> Health:
     """Whether the server is up and can write."""
-    await context.service.changed(lambda _: None)
+    await context.service.change(lambda _: None)
     return Health("ok", version("fencepost"))
 
 
@@ -171,7 +171,7 @@ def _lags(service: Service, caller: Caller, names: Iterable[str]) -> dict[str, f
     numbers = service.tenant_subscriptions(caller).subscribers
     with service.database.reading() as connection:
         oldest = {name: event_log.oldest_unread(connection, numbers[name]) for name in names}
-    return {name: service.age(at) for name, at in oldest.items() if at is not None}
+    return {name: service.age_s(at) for name, at in oldest.items() if at is not None}
 
 
 def _letters(service: Service, caller: Caller) -> int:

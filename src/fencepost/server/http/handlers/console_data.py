@@ -25,7 +25,7 @@ _LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscripti
 async def me(context: RequestContext) -> Identity:
     """Who a key belongs to, and what it is good for."""
     service = context.service
-    caller = service.caller(context.request)
+    caller = service.authenticate(context.request)
     settings = service.settings
     return Identity(
         caller.tenant_name, sorted(caller.scopes), service.space.value, not settings.open_access
@@ -50,7 +50,7 @@ class MapHeaders(Struct, rename="kebab"):
 )  # fmt: skip
 async def places(context: RequestContext, query: MapQuery, headers: MapHeaders) -> Response:
     """Where subscriptions are: simplified shapes in binary blocks, for a map."""
-    found = context.service.places.of(context.caller.tenant)
+    found = context.service.subscription_maps.of(context.caller.tenant)
     tag = f'"{await asyncio.to_thread(found.current)}"'
     told = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
     if found.is_complete() and headers.if_none_match == tag:
@@ -89,7 +89,7 @@ async def matches_of_subscription(context: RequestContext, query: PageLimit) -> 
             one = stored.subscription(connection, tenant, id)
             if one is None:
                 return None
-            subscriber = context.service.subscriber(context.caller, one.subscriber)
+            subscriber = context.service.subscriber_number(context.caller, one.subscriber)
             rows = event_log.newest_messages(connection, subscriber, _LOOKED_AT)
         return [
             _match(one.subscriber, at, event, type, data)

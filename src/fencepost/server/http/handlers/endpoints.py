@@ -30,11 +30,11 @@ async def put(context: RequestContext, body: Settings) -> EndpointView:
     target = await transport.target(body, caller.tenant_name, name)
 
     def work(transaction: Transaction) -> int:
-        number = transaction.subscriber(caller.tenant, name)
+        number = transaction.subscriber_number(caller.tenant, name)
         endpoint_rows.put_endpoint(transaction.connection, number, transport.kind(), target)
         return number
 
-    subscriber = await context.service.changed(work)
+    subscriber = await context.service.change(work)
     _delivery(context).changed(subscriber)
     return _found(context, subscriber, **transport.told_once(body, target))
 
@@ -42,15 +42,15 @@ async def put(context: RequestContext, body: Settings) -> EndpointView:
 @operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
 async def one(context: RequestContext) -> EndpointView:
     """Where the messages of a subscriber are posted, and how that goes."""
-    return _found(context, context.service.subscriber(context.caller, context.id))
+    return _found(context, context.service.subscriber_number(context.caller, context.id))
 
 
 @operation("DELETE", "/v1/subscribers/{id}/endpoint", "subscribe", {204: "It was removed."})
 async def remove(context: RequestContext) -> None:
     """Post them nowhere; they wait to be read."""
     service = context.service
-    subscriber = service.subscriber(context.caller, context.id)
-    if not await service.changed(
+    subscriber = service.subscriber_number(context.caller, context.id)
+    if not await service.change(
         lambda transaction: endpoint_rows.remove_endpoint(transaction.connection, subscriber)
     ):
         raise no_such("endpoint of", context.id)
@@ -88,7 +88,9 @@ async def retry(context: RequestContext) -> None:
     if letter.subscriber is None:
         await _publish_again(context, letter)
     else:
-        await _tell_again(context, letter, service.subscriber(context.caller, letter.subscriber))
+        await _tell_again(
+            context, letter, service.subscriber_number(context.caller, letter.subscriber)
+        )
 
 
 async def _tell_again(context: RequestContext, letter: DeadLetter, subscriber: int) -> None:
@@ -98,10 +100,10 @@ async def _tell_again(context: RequestContext, letter: DeadLetter, subscriber: i
     def work(transaction: Transaction) -> bool:
         there = endpoint_rows.remove_dead_letter(transaction.connection, tenant, letter.number)
         if there:
-            transaction.tell(subscriber, type, data)
+            transaction.add_message(subscriber, type, data)
         return there
 
-    if not await context.service.changed(work):
+    if not await context.service.change(work):
         raise no_such("dead letter", letter.number)
 
 
@@ -114,12 +116,12 @@ async def _publish_again(context: RequestContext, letter: DeadLetter) -> None:
         raise RequestError(422, f"it cannot be used as it is: {reason}; publish it anew, put right")
     # The name lets it be taken once, also where the next step does not come about.
     name = f"dead letter {letter.number}"
-    published = await service.done(
+    published = await service.wait_for(
         service.broker.publish(tenant, events.table, events.bodies, name=name)
     )
     if published.rejected:
         raise RequestError(422, f"it cannot be used as it is: {published.rejected[0].reason}")
-    await service.changed(
+    await service.change(
         lambda transaction: endpoint_rows.remove_dead_letter(
             transaction.connection, tenant, letter.number
         )

@@ -69,7 +69,7 @@ async def publish(context: RequestContext, headers: PublishHeaders) -> PublishRe
             events.bodies,
             name=headers.idempotency_key or None,
         )
-        published = await service.done(future)
+        published = await service.wait_for(future)
     else:
         published = PublishResult(accepted=0, messages=0, rejected=[])
     found = [(events.rows[one.row], one.reason) for one in published.rejected]

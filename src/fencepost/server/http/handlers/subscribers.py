@@ -50,7 +50,7 @@ class Subscribers(Json):
 async def messages(context: RequestContext, query: PageAfterPosition) -> Response:
     """Messages of a subscriber that are not acknowledged; with `since`, all after it."""
     service = context.service
-    subscriber = service.subscriber(context.caller, context.id)
+    subscriber = service.subscriber_number(context.caller, context.id)
     since = service.acknowledged(subscriber) if query.since is UNSET else query.since
     found = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
     return Response(json_array(found), media_type=BATCH_CONTENT_TYPE)
@@ -60,9 +60,9 @@ async def messages(context: RequestContext, query: PageAfterPosition) -> Respons
 async def acknowledge(context: RequestContext, body: Acknowledgement) -> ReadState:
     """Note that all messages up to a position are read."""
     service = context.service
-    subscriber = service.subscriber(context.caller, context.id)
+    subscriber = service.subscriber_number(context.caller, context.id)
     read = {subscriber: int(body.position)}
-    await service.changed(lambda transaction: transaction.acknowledge(read))
+    await service.change(lambda transaction: transaction.acknowledge(read))
     return ReadState(service.acknowledged(subscriber), service.broker.depth.get(subscriber, 0))
 
 
@@ -83,7 +83,7 @@ async def one(context: RequestContext) -> Subscriber:
 
 def _subscriber(context: RequestContext, name: str) -> Subscriber:
     service = context.service
-    subscriber = service.subscriber(context.caller, name)
+    subscriber = service.subscriber_number(context.caller, name)
     with service.database.reading() as connection:
         oldest = event_log.oldest_unread(connection, subscriber)
         endpoint = endpoint_rows.endpoint(connection, subscriber)
@@ -92,7 +92,7 @@ def _subscriber(context: RequestContext, name: str) -> Subscriber:
         name,
         acknowledged,
         service.broker.depth.get(subscriber, 0),
-        service.age(oldest),
+        service.age_s(oldest),
         service.hub.connection_count(subscriber),
         None if endpoint is None else context.request.app.state.delivering.shown(endpoint),
     )

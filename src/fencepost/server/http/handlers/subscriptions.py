@@ -90,7 +90,7 @@ async def _prepared(context: RequestContext, definition: Definition) -> Prepared
 async def _put(context: RequestContext, prepared: PreparedSubscription, *, create: bool) -> bool:
     tenant = context.caller.tenant
     _check_count(context, 1)
-    (new,) = await context.service.changed(
+    (new,) = await context.service.change(
         lambda transaction: transaction.put(tenant, [prepared], create=create)
     )
     if create and not new:
@@ -127,7 +127,7 @@ async def _put_many(context: RequestContext, body: bytes) -> PutResult:
 
     for start in range(0, len(given), _AT_ONCE):
         prepared = await asyncio.to_thread(prepare, given[start : start + _AT_ONCE])
-        new = await context.service.changed(
+        new = await context.service.change(
             partial(Transaction.put, tenant=tenant, prepared=prepared)
         )
         created += sum(new)
@@ -139,7 +139,7 @@ async def _put_many(context: RequestContext, body: bytes) -> PutResult:
 async def remove(context: RequestContext) -> None:
     """Remove a subscription."""
     tenant, id = context.caller.tenant, context.id
-    if not await context.service.changed(lambda transaction: transaction.remove(tenant, [id])):
+    if not await context.service.change(lambda transaction: transaction.remove(tenant, [id])):
         raise no_such("subscription", id)
 
 

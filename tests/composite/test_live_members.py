@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fencepost.composite.live_members import LiveMembers
-from fencepost.kernels.detect.member_grid import NODES, Asked
+from fencepost.kernels.detect.member_grid import NODES, PartnerQuery
 
 SIZES = (0.0, 0.0, 0.0, 0.01, 1.0, 300.0)
 
@@ -28,7 +28,7 @@ def test_members_are_found_as_in_a_list(seed: int) -> None:
         box = (x, y, x + size, y + size)
         corners_x, corners_y = ([x], [y]) if size == 0.0 else ([x, x + size], [y, y + size])
         item = live.put(np.array(corners_x), np.array(corners_y), number, number, number, (number,))
-        asked = Asked(
+        asked = PartnerQuery(
             rng.choice(pools),
             rng.random() < 0.1,
             reach_of_phase[number // 300],

@@ -19,7 +19,7 @@ from fencepost.composite.member_relations import related
 from fencepost.composite.model import Composite
 from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
-from fencepost.kernels.detect.member_grid import Asked as AskedOfPool
+from fencepost.kernels.detect.member_grid import PartnerQuery
 from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M
 from fencepost.kernels.geodesic.geodesics import expand_boxes as boxes_within
 
@@ -198,7 +198,7 @@ class Join:
     ) -> tuple[Items, Items]:
         """Rows, and items whose boxes are within reach of the anchors of these."""
         everywhere = reach == EVERYWHERE
-        asked = AskedOfPool(
+        asked = PartnerQuery(
             self.pools[step.part],
             everywhere,
             0.0 if everywhere else reach,

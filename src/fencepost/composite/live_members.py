@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.detect import member_grid as kernels
-from fencepost.kernels.detect.join_partners import FIELDS, arrive, play
+from fencepost.kernels.detect.join_partners import FIELDS, add_and_join, join_item
 from fencepost.kernels.detect.member_grid import (
     CORNERS,
     COUNTS,
@@ -106,7 +106,7 @@ class LiveMembers:
     ) -> int:
         """The number of a new item, in no pool yet, whose hull has these corners."""
         self._make_room(len(x))
-        item: int = kernels.put_item(self.struct_ref, x, y, earliest, latest, min(events))
+        item: int = kernels.add_item(self.struct_ref, x, y, earliest, latest, min(events))
         self._name(item, key, events)
         return item
 
@@ -130,12 +130,12 @@ class LiveMembers:
         while self._counts[LIVE] + cast.pools > len(self.arrays.rows):
             self._grow_rows()
         self._make_nodes(len(cast.playing) + cast.pools)
-        item, count, expired, crowded = arrive(
+        item, count, expired, crowded = add_and_join(
             self.struct_ref, cast.struct_ref, x, y, at, number, newest, most, self._rows
         )
         while count > len(self._rows):
             self._rows = np.empty((2 * count, FIELDS), np.int64)
-            count = play(self.struct_ref, cast.struct_ref, item, newest, self._rows)
+            count = join_item(self.struct_ref, cast.struct_ref, item, newest, self._rows)
         self._name(item, key, (number,))
         return self._rows[:count].tolist() if count else [], expired, crowded
 
@@ -161,14 +161,14 @@ class LiveMembers:
 
     def drop(self, item: int) -> None:
         """Give back an item that is in no pool."""
-        kernels.drop_item(self.struct_ref, item)
+        kernels.remove_item(self.struct_ref, item)
 
     def file(self, item: int, pool: int, expiry: int) -> None:
         """Put an item into a pool, until `evict` is told a time after its expiry."""
         if self._counts[LIVE] == len(self.arrays.rows):
             self._grow_rows()
         self._make_nodes(0)
-        kernels.file_item(self.struct_ref, item, pool, expiry)
+        kernels.add_to_pool(self.struct_ref, item, pool, expiry)
 
     def evict(self, watermark: int, most: int) -> tuple[int, int]:
         """Take out what expired, then what goes next while more than `most` are left; counts."""
@@ -195,7 +195,7 @@ class LiveMembers:
 
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""
-        found: Hulls = build_hulls(kernels.points_of(self.struct_ref, items))
+        found: Hulls = build_hulls(kernels.corners_of(self.struct_ref, items))
         return found
 
     # Finding
@@ -224,7 +224,7 @@ class LiveMembers:
         self._use(
             arrays._replace(rows=_longer(arrays.rows), heap=_longer(arrays.heap), slots=slots)
         )
-        kernels.link_again(self.struct_ref)
+        kernels.relink_rows(self.struct_ref)
 
     def _pack_corners(self, more: int) -> None:
         counts = self.arrays.counts

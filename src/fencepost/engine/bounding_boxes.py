@@ -59,7 +59,7 @@ class BoundingBoxes(NamedTuple):
 def checks_with_boxes(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
     """Return the checks that are true only for events in contact with, or near, a geometry."""
     kinds = np.empty(len(checks), np.uint8)
-    check_boxes.places(checks, shapes, np.empty((len(checks), 4)), kinds)
+    check_boxes.fill_bounding_boxes(checks, shapes, np.empty((len(checks), 4)), kinds)
     return np.flatnonzero(~np.isin(kinds, check_boxes.WITHOUT_BOUNDS))
 
 
@@ -67,7 +67,7 @@ def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Bounding
     """Return the boxes that events must meet for checks to be true."""
     boxes = np.zeros((len(checks), 4))
     kinds = np.empty(len(checks), np.uint8)
-    check_boxes.places(checks, shapes, boxes, kinds)
+    check_boxes.fill_bounding_boxes(checks, shapes, boxes, kinds)
     geodesic = np.flatnonzero(
         (checks["kind"] == check_evaluation.NEAR)
         & (checks["function"] & check_evaluation.ON_WGS84 > 0)

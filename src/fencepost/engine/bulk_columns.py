@@ -202,7 +202,7 @@ def distinct(rows: RaggedRows, most: int) -> RaggedRows:
     """The rows without repetitions; all numbers are below `most`."""
     items = rows.items.copy()
     start = np.empty_like(rows.start)
-    posting_layout.distinct(rows.start, items, np.full(most, -1, np.int64), start)
+    posting_layout.drop_repeated_tokens(rows.start, items, np.full(most, -1, np.int64), start)
     return RaggedRows(start, items[: start[-1]])
 
 

@@ -116,17 +116,17 @@ class _RowBuffer:
     def _allocate(self, capacity: int) -> None:
         checks, numbers = np.empty(capacity, CHECK), np.empty(capacity, np.int64)
         text, points = np.empty(capacity, np.uint8), np.empty((capacity, 2))
-        counts = np.zeros(memtable_arrays.GIVEN_COUNTS + memtable_arrays.PARTS + 1, np.int64)
+        counts = np.zeros(memtable_arrays.NEW_COUNTS + memtable_arrays.PARTS + 1, np.int64)
         self._capacity = capacity
         # Writing to a memory view takes less time than writing to its array.
         self._counts, self._numbers = (ints.data.cast("B").cast("q") for ints in (counts, numbers))
         self._checks, self._text = checks.view(np.uint8).data, text.data
         self._points = points.reshape(-1).data
         self.struct_ref = struct_ref(
-            memtable_arrays.Given(
+            memtable_arrays.SubscriptionArrays(
                 sizes=self._sizes,
-                counts=counts[: memtable_arrays.GIVEN_COUNTS],
-                part_start=counts[memtable_arrays.GIVEN_COUNTS :],
+                counts=counts[: memtable_arrays.NEW_COUNTS],
+                part_start=counts[memtable_arrays.NEW_COUNTS :],
                 checks=checks,
                 numbers=numbers,
                 text=text,
@@ -145,7 +145,7 @@ class _RowBuffer:
     ) -> None:
         """Write a subscription: rows of checks, the sets they refer to, and the keys of the sets.
 
-        The shapes are for `append_plain`; each has one chain.
+        The shapes are for `append_with_outlines`; each has one chain.
         """
         text = b"".join(strings)
         points = [number for xy, _, _ in shapes for number in xy]
@@ -269,7 +269,7 @@ class Memtable:
         created_version = np.uint32(version)
         row_ref = self._row_buffer.struct_ref
         if shapes is None:
-            while not memtable_arrays.append_plain(
+            while not memtable_arrays.append_with_outlines(
                 self.struct_ref, row_ref, expires, created_version
             ):
                 self._grow()
@@ -310,7 +310,9 @@ class Memtable:
         )
         if is_plain:
             return None
-        return bound.shapes_ref or memtable_arrays.laid_out(*outline_arrays(bound.shapes))[0]
+        return (
+            bound.shapes_ref or memtable_arrays.lay_out_outlines(*outline_arrays(bound.shapes))[0]
+        )
 
     def _write_geodesic_boxes(self, first_filter: int) -> None:
         """Replace the boxes of new filters: `append` does not know the reach of geodesics."""
@@ -344,7 +346,7 @@ class Memtable:
         old, capacity = self._arrays, 2 * self.capacity
         new = _copy_into(_allocate(capacity), old)
         words, count = new.vocabulary, int(self._sizes[memtable_arrays.WORDS])
-        slots = vocabulary.reslotted(
+        slots = vocabulary.enlarge_slots(
             words._replace(slots=old.vocabulary.slots), count, len(words.start) - count
         )
         new.filter_subscription[self._sizes[memtable_arrays.FILTERS] :] = capacity
@@ -443,7 +445,7 @@ def _shapes_ref(geometries: Sequence[object]) -> Any:
         shape for geometry in geometries if (shape := read_unchecked(geometry)) is not None
     ]
     if len(unchecked) == len(geometries):
-        shapes, usable = memtable_arrays.laid_out(*join_unchecked(unchecked))
+        shapes, usable = memtable_arrays.lay_out_outlines(*join_unchecked(unchecked))
         if usable:
             return shapes
     for geometry in geometries:

@@ -69,7 +69,7 @@ from fencepost.geometry.readers.single_geometry import (
     raw_shapes_of_outlines,
 )
 from fencepost.geometry.space import Space
-from fencepost.kernels.index.memtable_arrays import laid_out
+from fencepost.kernels.index.memtable_arrays import lay_out_outlines
 
 MAX_TEMPLATES = 1024
 """Keys that `known_templates` holds at most."""
@@ -222,7 +222,7 @@ class BoundTemplate:
         """Whether a fast check proves all geometries valid."""
         if self.template.needs_no_validation:
             return True
-        self.shapes_ref, is_valid = laid_out(*outline_arrays(self.shapes))
+        self.shapes_ref, is_valid = lay_out_outlines(*outline_arrays(self.shapes))
         return bool(is_valid)
 
 

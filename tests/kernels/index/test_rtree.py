@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fencepost.kernels import WIDTH
-from fencepost.kernels.index.rtree import SEARCH_STACK, RTreeArrays, build, curve_place, search
+from fencepost.kernels.index.rtree import SEARCH_STACK, RTreeArrays, build, hilbert_index, search
 
 ROOT = Path(__file__).resolve().parents[3]
 LARGEST = sys.float_info.max
@@ -170,12 +170,12 @@ def test_too_little_room_says_how_much_is_needed(query: list[float]) -> None:
 
 def test_the_curve_passes_every_cell_and_never_jumps() -> None:
     """On the first 64 x 64 cells, which are a piece of the whole curve from its beginning."""
-    at = {int(curve_place(x, y)): (x, y) for x in range(64) for y in range(64)}
+    at = {int(hilbert_index(x, y)): (x, y) for x in range(64) for y in range(64)}
     assert sorted(at) == list(range(64 * 64))
     for place in range(64 * 64 - 1):
         (x, y), (u, v) = at[place], at[place + 1]
         assert abs(x - u) + abs(y - v) == 1
-    assert curve_place(2**20 - 1, 0) == 2**40 - 1
+    assert hilbert_index(2**20 - 1, 0) == 2**40 - 1
 
 
 def test_the_curve_passes_the_cells_of_a_larger_one_together() -> None:
@@ -184,7 +184,7 @@ def test_the_curve_passes_the_cells_of_a_larger_one_together() -> None:
     for x, y in rng.integers(0, 2**20, (200, 2)).tolist():
         for bits in (1, 4, 13):
             corner = x >> bits << bits, y >> bits << bits
-            assert curve_place(x, y) >> 2 * bits == curve_place(*corner) >> 2 * bits
+            assert hilbert_index(x, y) >> 2 * bits == hilbert_index(*corner) >> 2 * bits
 
 
 def test_levels_of_a_tree() -> None:

@@ -19,12 +19,12 @@ from fencepost.events import tokenize
 from fencepost.kernels import struct_ref
 from fencepost.kernels.text.utf8_tokenizer import (
     Characters,
-    Rules,
+    TokenizerRules,
     all_characters,
     ascii_characters,
-    items_of_lists,
-    no_words,
-    words_of_texts,
+    deduplicate_lists,
+    empty_vocabulary,
+    tokenize_texts,
 )
 from fencepost.kernels.text.vocabulary import build, encode
 
@@ -37,8 +37,8 @@ ANY = st.text(st.one_of(st.characters(exclude_categories=()), st.sampled_from(SI
 def rules(
     characters: Callable[[], Characters] = all_characters, stop_words: list[str] | None = None
 ) -> object:
-    left_out = no_words() if stop_words is None else build(*encode(stop_words))[0]
-    return struct_ref(Rules(characters(), left_out))
+    left_out = empty_vocabulary() if stop_words is None else build(*encode(stop_words))[0]
+    return struct_ref(TokenizerRules(characters(), left_out))
 
 
 def lists_in(
@@ -57,7 +57,7 @@ def words_in(texts: Sequence[str | None], by: object) -> list[list[str]]:
     text, ends = encode([one or "" for one in texts])
     start = np.where([one is None for one in texts], -1, ends[:-1]).astype(np.int64)
     list_start, list_stop = np.empty((2, len(texts)), np.int64)
-    items, item_start = words_of_texts(text, start, ends[1:], by, list_start, list_stop)
+    items, item_start = tokenize_texts(text, start, ends[1:], by, list_start, list_stop)
     return lists_in(items, item_start, list_start, list_stop)
 
 
@@ -75,7 +75,7 @@ def test_every_code_point() -> None:
     chars = [chr(code) for code in range(sys.maxunicode + 1)]
     text, ends = encode([f"a{char}B" for char in chars])
     start, stop = np.empty((2, len(chars)), np.int64)
-    items, _ = words_of_texts(text, ends[:-1], ends[1:], rules(), start, stop)
+    items, _ = tokenize_texts(text, ends[:-1], ends[1:], rules(), start, stop)
     in_words = [category(char)[0] in "LMN" for char in chars]
     assert (stop - start).tolist() == [2 - flag for flag in in_words]
     expected = [
@@ -120,13 +120,13 @@ def test_stop_words_are_left_out(texts: list[str], left_out: list[str]) -> None:
 
 @given(st.lists(st.lists(st.one_of(ANY, st.none(), st.sampled_from(["a", "b", "A"])), max_size=8)))
 @example([[], ["a", None, "a", "b"], [None], ["b", "a"]])
-def test_items_of_lists(lists: list[list[str | None]]) -> None:
+def test_deduplicate_lists(lists: list[list[str | None]]) -> None:
     flat = [item for one in lists for item in one]
     text, ends = encode([item or "" for item in flat])
     start = np.where([item is None for item in flat], -1, ends[:-1]).astype(np.int64)
     bounds = np.cumsum([0, *map(len, lists)])
     list_start, list_stop = np.empty((2, len(lists)), np.int64)
-    items, item_start = items_of_lists(
+    items, item_start = deduplicate_lists(
         text, start, ends[1:], bounds[:-1], bounds[1:], list_start, list_stop
     )
     expected = [list(dict.fromkeys(item for item in one if item is not None)) for one in lists]
@@ -137,7 +137,7 @@ def words_in_bytes(given_bytes: bytes, by: object) -> list[str]:
     text = np.frombuffer(bytearray(given_bytes), np.uint8)
     start, stop = np.zeros(1, np.int64), np.full(1, len(text))
     list_start, list_stop = np.empty((2, 1), np.int64)
-    items, item_start = words_of_texts(text, start, stop, by, list_start, list_stop)
+    items, item_start = tokenize_texts(text, start, stop, by, list_start, list_stop)
     return lists_in(items, item_start, list_start, list_stop)[0]
 
 

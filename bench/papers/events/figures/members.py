@@ -22,7 +22,7 @@ from bench.report import Report, Table
 from bench.timing import figure
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
-from fencepost.kernels.detect.member_grid import Asked
+from fencepost.kernels.detect.member_grid import PartnerQuery
 
 REACH = 100.0
 MEASURED = 2_000
@@ -84,7 +84,7 @@ def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
     live = detector._live
     rows = rng.integers(0, len(live.keys), MEASURED)
     times = live.arrays.items["latest"][rows]
-    asked = Asked(0, False, REACH, int(within_s * 1e9), 0)
+    asked = PartnerQuery(0, False, REACH, int(within_s * 1e9), 0)
     live.find(asked, rows, times, times)
     began = time.thread_time()
     live.find(asked, rows, times, times)

@@ -21,11 +21,11 @@ from fencepost.events.tokenizer import Tokenizer
 from fencepost.kernels.match.check_evaluation import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text.utf8_tokenizer import (
-    Rules,
+    TokenizerRules,
     all_characters,
     ascii_characters,
-    items_of_lists,
-    words_of_texts,
+    deduplicate_lists,
+    tokenize_texts,
 )
 from fencepost.kernels.text.vocabulary import build, encode
 
@@ -106,12 +106,12 @@ def string_spans_of(array: pa.Array) -> StringSpans:
 
 def _words(texts: StringSpans, kind: Bytes, rules: Any) -> ItemLists:
     start, stop = np.empty_like(texts.start), np.empty_like(texts.stop)
-    return ItemLists(kind, start, stop, *words_of_texts(*texts, rules, start, stop))
+    return ItemLists(kind, start, stop, *tokenize_texts(*texts, rules, start, stop))
 
 
 def _listed(items: StringSpans, low: Ints, high: Ints, kind: NDArray[Any]) -> ItemLists:
     start, stop = np.empty_like(low), np.empty_like(low)
-    found = items_of_lists(*items, low, high, start, stop)
+    found = deduplicate_lists(*items, low, high, start, stop)
     return ItemLists(kind.astype(np.uint8), start, stop, *found)
 
 
@@ -119,7 +119,9 @@ def _listed(items: StringSpans, low: Ints, high: Ints, kind: NDArray[Any]) -> It
 def _rules(tokenizer: Tokenizer, is_ascii: bool) -> Any:
     """The rules as kernels take them; those of all characters are made where one needs them."""
     stop_words, _ = build(*encode([f"s{word}" for word in sorted(tokenizer.stop_words)]))
-    return struct_ref(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
+    return struct_ref(
+        TokenizerRules(ascii_characters() if is_ascii else all_characters(), stop_words)
+    )
 
 
 def lists_from_values(given: Sequence[object], tokenizer: Tokenizer) -> ItemLists:

@@ -121,9 +121,9 @@ def build(rows: PostingRows, words: int, report_step: StepReporter = ignore_step
         if len(rows.bounds):
             fit_knots(rows.bounds[own], knots[number, 2])
     images = np.empty((len(group), 4), np.uint16)
-    posting_layout.images(rows.boxes, group, knots, images)
+    posting_layout.write_images(rows.boxes, group, knots, images)
     bounds = np.empty((len(rows.bounds), 2), np.uint16)
-    posting_layout.bound_images(rows.bounds, group, knots, bounds)
+    posting_layout.write_bound_images(rows.bounds, group, knots, bounds)
     chosen, rest_start, rest = _choose(rows, images, words)
     columns = sorted({form.string_column for form in forms} - {-1})
     of_group = np.array(
@@ -133,14 +133,14 @@ def build(rows: PostingRows, words: int, report_step: StepReporter = ignore_step
     report_step("sorting lists")
     keys = np.empty(len(group), np.uint64)
     lists, list_of, list_words = _lists(group, chosen, words)
-    posting_layout.sort_keys(images, list_of, keys)
+    posting_layout.write_sort_keys(images, list_of, keys)
     order = np.argsort(keys, kind="stable")
     report_step("laying lists out")
     boxes = np.zeros(4 * len(group) + PADDING, np.uint16)
     entry_bounds = np.zeros(2 * len(bounds) + PADDING, np.uint16)
     entry_rest_start = np.empty(len(group) + 1, np.uint32)
     entry_rest = np.empty(len(rest), np.uint32)
-    posting_layout.lay_out_entries(
+    posting_layout.write_entries(
         images, bounds, order, rest_start, rest, lists, boxes, entry_bounds, entry_rest_start,
         entry_rest,
     )  # fmt: skip
@@ -209,7 +209,7 @@ def _choose(
     chosen = np.empty(len(rows.form), np.uint32)
     rest_start = np.empty(len(rows.form) + 1, np.int64)
     rest = np.empty(len(rows.tokens), np.uint32)
-    posting_layout.choose_words(
+    posting_layout.choose_posting_words(
         rows.token_start,
         rows.tokens,
         images,
@@ -273,10 +273,10 @@ def _plant(
     """Trees over ranges of boxes, and where each begins."""
     firsts, counts = firsts.astype(np.int64), counts.astype(np.int64)
     sizes = np.empty(len(counts), np.int64)
-    posting_layout.tree_sizes(counts, sizes)
+    posting_layout.count_tree_boxes(counts, sizes)
     starts = np.cumsum(sizes) - sizes
     nodes = np.zeros(4 * sizes.sum() + PADDING, np.uint16)
-    posting_layout.plant(boxes, firsts, counts, starts, nodes)
+    posting_layout.build_trees(boxes, firsts, counts, starts, nodes)
     return nodes, starts
 
 
@@ -304,9 +304,9 @@ def _spatial(
     density = np.zeros((len(forms), 4**DENSITY_BITS), np.float32)
     for number, rows in enumerate(members):
         keys = np.empty(len(rows), np.uint64)
-        posting_layout.spatial_keys(images, rows, keys)
+        posting_layout.write_spatial_sort_keys(images, rows, keys)
         order = rows[np.argsort(keys, kind="stable")]
-        wide, high = posting_layout.spatial_blocks(
+        wide, high = posting_layout.write_spatial_blocks(
             images, order, chosen, entry_of, words, firsts[number], tokens, entries, boxes,
             density[number],
         )  # fmt: skip

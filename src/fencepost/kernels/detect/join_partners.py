@@ -13,7 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.detect.member_grid import Asked, drop_item, evict, file_item, find, put_item
+from fencepost.kernels.detect.member_grid import (
+    PartnerQuery,
+    add_item,
+    add_to_pool,
+    evict,
+    find_members,
+    remove_item,
+)
 from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M, geodesic
 from fencepost.kernels.geometry.convex_hulls import Hulls, hull_centroid
 from fencepost.kernels.geometry.hull_distance import (
@@ -53,19 +60,19 @@ class PairJoinArrays(NamedTuple):
 
 
 @kernel
-def arrive(live, cast, x, y, at, number, newest, most, out):
-    """Take out what is over, put an event in that has these corners, and let it `play`.
+def add_and_join(live, cast, x, y, at, number, newest, most, out):
+    """Take out what is over, put an event in that has these corners, and let it `join_item`.
 
     live, cast : handles of MemberArrays, which have room for it, and of PairJoinArrays. Returns the
-    item, what `play` does, how many expired, and how many were more than `most`.
+    item, what `join_item` does, how many expired, and how many were more than `most`.
     """
     expired, crowded = evict(live, newest, most)
-    item = put_item(live, x, y, at, at, number)
-    return item, play(live, cast, item, newest, out), expired, crowded
+    item = add_item(live, x, y, at, at, number)
+    return item, join_item(live, cast, item, newest, out), expired, crowded
 
 
 @kernel
-def play(live, cast, item, newest, out):
+def join_item(live, cast, item, newest, out):
     """Write what an item that is in no pool finds, and keep it where it may be found.
 
     out : (n, FIELDS) int64. Returns how many rows there are; where there is no room for so many,
@@ -83,8 +90,8 @@ def play(live, cast, item, newest, out):
         reach, everywhere = plan["reach"], plan["everywhere"] > 0
         if plan["metres"] > 0:
             reach, everywhere = _degrees(s.items[item], reach)
-        asked = Asked(plan["pool"], everywhere, reach, plan["within"], plan["since"])
-        total = find(live, asked, anchor, earliest, latest, numbers, found)
+        query = PartnerQuery(plan["pool"], everywhere, reach, plan["within"], plan["since"])
+        total = find_members(live, query, anchor, earliest, latest, numbers, found)
         if total > room:
             return total
         for k in range(total):
@@ -103,10 +110,10 @@ def play(live, cast, item, newest, out):
         span = own.spans[k]
         expiry = _LONGEST if earliest[0] > _LONGEST - span else earliest[0] + span
         if expiry >= newest:
-            file_item(live, item, own.pools[k], expiry)
+            add_to_pool(live, item, own.pools[k], expiry)
             kept = True
     if not kept:
-        drop_item(live, item)
+        remove_item(live, item)
     return count
 
 

@@ -10,7 +10,7 @@ cells of the box and in those one to the left and below.
     slots[hash of node and cell]               -> rows of the cell  (linked both ways)
     heap by expiry                             -> the row that goes next
 
-Small items lie at a coarser level than they need: that of the boxes they were asked for with, as
+Small items lie at a coarser level than they need: that of the boxes they were query for with, as
 otherwise a box had very many cells. How wide these are is learnt. A box of more cells than the
 level has rows goes through the rows; if these lie too fine, they are put where they should be.
 """
@@ -54,11 +54,11 @@ LIVE, ROWS, ITEMS, NODES, CORNERS, DEAD_CORNERS, FREE_ROW, FREE_ITEM = range(8)
 COUNTS = 8
 
 _NONE = -1
-_FAR = 2.0**52  # cells beyond are one
-_FINEST = 45  # cells are this many doublings smaller than coordinates at most
-_LEAST_EXPONENT = -1000
-_WORTH_MOVING = 32
-_LEARNING = 0.05
+_MAX_CELL = 2.0**52  # cells beyond are one
+_MAX_DOUBLINGS = 45  # cells are this many doublings smaller than coordinates at most
+_MIN_EXPONENT = -1000
+_MIN_ROWS_TO_MOVE = 32
+_LEARNING_RATE = 0.05
 
 
 class MemberArrays(NamedTuple):
@@ -80,7 +80,7 @@ class MemberArrays(NamedTuple):
 
 
 @kernel
-def put_item(struct_ref, x, y, earliest, latest, first):
+def add_item(struct_ref, x, y, earliest, latest, first):
     """The number of a new item with these corners; there is room for it."""
     s = struct_ref.arrays
     counts = s.counts
@@ -109,14 +109,14 @@ def put_item(struct_ref, x, y, earliest, latest, first):
 
 
 @kernel
-def drop_item(struct_ref, k):
+def remove_item(struct_ref, k):
     """Give an item that is in no pool back."""
     s = struct_ref.arrays
-    _free_item(s, k)
+    _release_item(s, k)
 
 
 @inlined
-def _free_item(s, k):
+def _release_item(s, k):
     s.counts[DEAD_CORNERS] += s.bounds[2 * k + 1] - s.bounds[2 * k]
     s.bounds[2 * k + 1] = s.bounds[2 * k]
     s.items[k]["next"] = s.counts[FREE_ITEM]
@@ -141,7 +141,7 @@ def pack_corners(struct_ref, x, y):
 
 
 @kernel
-def points_of(struct_ref, items):
+def corners_of(struct_ref, items):
     """The corners of the items in each row of a matrix, as one set of points a row."""
     s = struct_ref.arrays
     start = np.zeros(items.shape[0] + 1, np.int64)
@@ -166,7 +166,7 @@ def points_of(struct_ref, items):
 
 
 @kernel
-def file_item(struct_ref, k, pool, expiry):
+def add_to_pool(struct_ref, k, pool, expiry):
     """Put an item into a pool until the watermark is beyond its expiry; there is room for it."""
     s = struct_ref.arrays
     counts = s.counts
@@ -178,7 +178,7 @@ def file_item(struct_ref, k, pool, expiry):
         counts[ROWS] += 1
     s.rows[r]["item"] = k
     s.items[k]["rows"] += 1
-    _place(s, r, pool)
+    _insert_row(s, r, pool)
     _push(s, expiry, r)
 
 
@@ -203,7 +203,7 @@ def evict(struct_ref, watermark, most):
         k = s.rows[r]["item"]
         s.items[k]["rows"] -= 1
         if s.items[k]["rows"] == 0:
-            _free_item(s, k)
+            _release_item(s, k)
         s.rows[r]["node"] = _NONE
         s.rows[r]["next"] = counts[FREE_ROW]
         counts[FREE_ROW] = r
@@ -211,7 +211,7 @@ def evict(struct_ref, watermark, most):
 
 
 @kernel
-def link_again(struct_ref):
+def relink_rows(struct_ref):
     """Link every row into slots that are all empty."""
     s = struct_ref.arrays
     for r in range(s.counts[ROWS]):
@@ -220,12 +220,12 @@ def link_again(struct_ref):
 
 
 @inlined
-def _place(s, r, pool):
+def _insert_row(s, r, pool):
     """Link row r at the level and into the cell that are right for its item."""
     item = s.items[s.rows[r]["item"]]
     width = max(item["x1"] - item["x0"], item["y1"] - item["y0"])
     far = max(abs(item["x0"]), abs(item["x1"]), abs(item["y0"]), abs(item["y1"]))
-    exponent = max(_exponent(far) - _FINEST, _exponent(width))
+    exponent = max(_exponent(far) - _MAX_DOUBLINGS, _exponent(width))
     learnt = s.pools[pool]["width"]
     if not math.isnan(learnt):
         exponent = max(exponent, math.ceil(learnt))
@@ -249,16 +249,16 @@ def _place(s, r, pool):
 def _exponent(width):
     """The least whole number whose power of two is above the width, within limits."""
     if not width > 0.0:
-        return _LEAST_EXPONENT
+        return _MIN_EXPONENT
     if width == np.inf:
         return 1023
     _, exponent = math.frexp(width)
-    return min(max(exponent, _LEAST_EXPONENT), 1023)
+    return min(max(exponent, _MIN_EXPONENT), 1023)
 
 
 @inlined
 def _cell(value, size):
-    return np.int64(math.floor(min(max(value / size, -_FAR), _FAR)))
+    return np.int64(math.floor(min(max(value / size, -_MAX_CELL), _MAX_CELL)))
 
 
 @inlined
@@ -363,8 +363,8 @@ def _pop(s):
 # --------------------------------------------------------------------------------------- finding
 
 
-class Asked(NamedTuple):
-    """What members are asked for: a pool, near or anywhere, a window, and who came since."""
+class PartnerQuery(NamedTuple):
+    """What members are query for: a pool, near or anywhere, a window, and who came since."""
 
     pool: int
     everywhere: bool
@@ -374,7 +374,7 @@ class Asked(NamedTuple):
 
 
 @kernel
-def find(struct_ref, asked, anchors, earliest, latest, numbers, found):
+def find_members(struct_ref, query, anchors, earliest, latest, numbers, found):
     """Members of a pool whose box is within reach of an anchor's and whose time fits.
 
     anchors : items; earliest, latest : the times that each has to fit to. Writes the number of the
@@ -386,35 +386,35 @@ def find(struct_ref, asked, anchors, earliest, latest, numbers, found):
         item = s.items[anchors[k]]
         x0, x1, y0, y1 = item["x0"], item["x1"], item["y0"], item["y1"]
         far = max(abs(x0), abs(x1), abs(y0), abs(y1))
-        grown = asked.reach + (far + asked.reach) * 2.0**-50
+        grown = query.reach + (far + query.reach) * 2.0**-50
         box = (x0 - grown, y0 - grown, x1 + grown, y1 + grown)
-        if not asked.everywhere:
-            _learn(s.pools, asked.pool, max(box[2] - box[0], box[3] - box[1]))
+        if not query.everywhere:
+            _learn(s.pools, query.pool, max(box[2] - box[0], box[3] - box[1]))
         too_fine = False
-        n = s.pools[asked.pool]["node"]
+        n = s.pools[query.pool]["node"]
         while n != _NONE:
             if s.nodes[n]["count"] > 0:
-                count, scanned = _find_at_level(
-                    s, asked, n, box, earliest[k], latest[k], k, numbers, found, count
+                count, scanned = _find_on_level(
+                    s, query, n, box, earliest[k], latest[k], k, numbers, found, count
                 )
-                too_fine = too_fine or (scanned and _is_too_fine(s, n, asked))
+                too_fine = too_fine or (scanned and _is_too_fine(s, n, query))
             n = s.nodes[n]["next"]
         # Not before all levels were looked at: rows would be found twice.
         if too_fine and s.counts[NODES] < s.nodes.shape[0]:
-            n = s.pools[asked.pool]["node"]
+            n = s.pools[query.pool]["node"]
             while n != _NONE:
-                if _is_too_fine(s, n, asked):
-                    _move_level(s, n, asked.pool)
+                if _is_too_fine(s, n, query):
+                    _move_level(s, n, query.pool)
                 n = s.nodes[n]["next"]
     return count
 
 
 @inlined
-def _is_too_fine(s, n, asked):
+def _is_too_fine(s, n, query):
     return (
-        not asked.everywhere
-        and s.nodes[n]["count"] > _WORTH_MOVING
-        and s.nodes[n]["exponent"] < math.ceil(s.pools[asked.pool]["width"])
+        not query.everywhere
+        and s.nodes[n]["count"] > _MIN_ROWS_TO_MOVE
+        and s.nodes[n]["exponent"] < math.ceil(s.pools[query.pool]["width"])
     )
 
 
@@ -423,13 +423,13 @@ def _learn(pools, pool, width):
     exponent = float(_exponent(width))
     learnt = pools[pool]["width"]
     if not math.isnan(learnt):
-        pools[pool]["width"] = learnt + _LEARNING * (exponent - learnt)
+        pools[pool]["width"] = learnt + _LEARNING_RATE * (exponent - learnt)
     else:
         pools[pool]["width"] = exponent
 
 
 @kernel
-def _find_at_level(s, asked, n, box, earliest, latest, number, numbers, found, count):
+def _find_on_level(s, query, n, box, earliest, latest, number, numbers, found, count):
     """The new count, and whether all rows of the level were gone through."""
     node = s.nodes[n]
     size = node["size"]
@@ -437,11 +437,11 @@ def _find_at_level(s, asked, n, box, earliest, latest, number, numbers, found, c
     left, right = _cell(box[0], size) - margin, _cell(box[2], size)
     low, high = _cell(box[1], size) - margin, _cell(box[3], size)
     cells = (float(right - left) + 1.0) * (float(high - low) + 1.0)
-    if asked.everywhere or cells > node["count"]:
+    if query.everywhere or cells > node["count"]:
         r = node["first"]
         while r != _NONE:
             k = s.rows[r]["item"]
-            if _fits(s.items[k], asked, box, earliest, latest):
+            if _fits(s.items[k], query, box, earliest, latest):
                 if count < found.shape[0]:
                     numbers[count] = number
                     found[count] = k
@@ -455,7 +455,7 @@ def _find_at_level(s, asked, n, box, earliest, latest, number, numbers, found, c
                 row = s.rows[r]
                 if row["ix"] == ix and row["iy"] == iy and row["node"] == n:
                     k = row["item"]
-                    if _fits(s.items[k], asked, box, earliest, latest):
+                    if _fits(s.items[k], query, box, earliest, latest):
                         if count < found.shape[0]:
                             numbers[count] = number
                             found[count] = k
@@ -465,12 +465,12 @@ def _find_at_level(s, asked, n, box, earliest, latest, number, numbers, found, c
 
 
 @inlined
-def _fits(item, asked, box, earliest, latest):
+def _fits(item, query, box, earliest, latest):
     return (
-        max(latest, item["latest"]) - min(earliest, item["earliest"]) <= asked.within
-        and item["first"] >= asked.since
+        max(latest, item["latest"]) - min(earliest, item["earliest"]) <= query.within
+        and item["first"] >= query.since
         and (
-            asked.everywhere
+            query.everywhere
             or (
                 item["x0"] <= box[2]
                 and item["x1"] >= box[0]
@@ -488,7 +488,7 @@ def _move_level(s, n, pool):
     while r != _NONE:
         following = s.rows[r]["after"]
         _unlink(s, r)
-        _place(s, r, pool)
+        _insert_row(s, r, pool)
         r = following
 
 

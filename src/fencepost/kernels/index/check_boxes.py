@@ -29,7 +29,7 @@ WITHOUT_BOUNDS = NOTHING, BEYOND_AREA
 
 
 @kernel
-def places(checks, shapes, boxes, kinds):
+def fill_bounding_boxes(checks, shapes, boxes, kinds):
     """Fill `boxes`, (n, 4), with what the box of an event's geometry must meet, and `kinds`.
 
     Of a distance on the ellipsoid a box is the geometry's own: `geodesic.reach` widens it.

@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Bytes, Floats, Ints
 from fencepost.kernels.geometry.shape_layout import copy_shapes, lay_out_unchecked
-from fencepost.kernels.index.check_boxes import places
+from fencepost.kernels.index.check_boxes import fill_bounding_boxes
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.match.check_evaluation import ITEM_OF, NO_ITEM, SHAPE_ITEM, STRING_ITEM
 from fencepost.kernels.match.match_scratch import FIRST_EXPIRY, MAX_CHAINS
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import struct_ref
-from fencepost.kernels.text.vocabulary import add
+from fencepost.kernels.text.vocabulary import add_words
 
 # What is counted in `sizes`; from SHAPES on as `copy_shapes` counts.
 SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS = range(6)
 SHAPES, CHAINS, POINTS, NODES, TOUCHES = range(6, 11)
 SIZES = 11
 # What is counted of a subscription that is given, and the parts of its `numbers`.
-GIVEN_CHECKS, GIVEN_BYTES, GIVEN_POINTS, GIVEN_COUNTS = range(4)
+NEW_CHECKS, NEW_BYTES, NEW_POINTS, NEW_COUNTS = range(4)
 FILTER_CHECK, SET_START, SET_NUMBERS, KEY_START = range(4)
 CHAIN_START, CHAIN_PART, SHAPE_CHAIN, DIMENSION, PARTS = range(4, 9)
 _MOST = float(np.finfo(np.float64).max)
@@ -35,7 +35,7 @@ _NO_BOX = np.full(4, np.nan)
 
 
 @kernel
-def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
+def lay_out_outlines(xy, chain_start, chain_part, shape_chain, dimension):
     """The handle of shapes as `append` takes them, and whether they are that; `lay_out_unchecked`."""
     shapes, usable = lay_out_unchecked(
         xy, chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
@@ -43,17 +43,17 @@ def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
     return struct_ref(shapes), usable
 
 
-class Given(NamedTuple):
+class SubscriptionArrays(NamedTuple):
     """A subscription to be added, in arrays that are used again for the next.
 
     Part p of `numbers` is numbers[part_start[p]:part_start[p + 1]]: FILTER_CHECK and SET_START as
     in the segment; SET_NUMBERS, the items of sets as numbers of keys; KEY_START, key k being
-    text[key_start[k]:key_start[k + 1]]; and for `append_plain` CHAIN_START, CHAIN_PART, SHAPE_CHAIN
+    text[key_start[k]:key_start[k + 1]]; and for `append_with_outlines` CHAIN_START, CHAIN_PART, SHAPE_CHAIN
     and DIMENSION of the shapes, as in `lay_out_unchecked`.
     """
 
     sizes: Ints  # (SIZES,): how much the segment has so far
-    counts: Ints  # (GIVEN_COUNTS,): how many checks, bytes and points are this one's
+    counts: Ints  # (NEW_COUNTS,): how many checks, bytes and points are this one's
     part_start: Ints  # (PARTS + 1,)
     checks: NDArray[np.void]  # CHECK; about rows of shapes, sets, or keys
     numbers: Ints
@@ -65,18 +65,18 @@ class Given(NamedTuple):
 def append(segment, row_ref, shapes, expires, version):
     """Add a subscription to a segment, behind those there are; whether there is room for it.
 
-    segment : handle of SegmentArrays. row_ref : of Given. shapes : handle of the ShapeArrays
+    segment : handle of SegmentArrays. row_ref : of SubscriptionArrays. shapes : handle of the ShapeArrays
     that its checks are about. version : from which on it is there.
     """
     return _append(segment.arrays, row_ref.arrays, shapes.arrays, expires, version)
 
 
 @kernel
-def append_plain(segment, row_ref, expires, version):
+def append_with_outlines(segment, row_ref, expires, version):
     """The same with shapes that are given as points, and known to be good."""
     one = row_ref.arrays
     shapes, _ = lay_out_unchecked(
-        one.points[: one.counts[GIVEN_POINTS]],
+        one.points[: one.counts[NEW_POINTS]],
         _part(one, CHAIN_START),
         _part(one, CHAIN_PART),
         _part(one, SHAPE_CHAIN),
@@ -95,10 +95,10 @@ def _part(given, part):
 @kernel
 def _append(own, one, given, expires, version):
     sizes = one.sizes
-    checks = one.checks[: one.counts[GIVEN_CHECKS]]
+    checks = one.checks[: one.counts[NEW_CHECKS]]
     filter_check, set_start = _part(one, FILTER_CHECK), _part(one, SET_START)
     set_items, key_start = _part(one, SET_NUMBERS), _part(one, KEY_START)
-    text = one.text[: one.counts[GIVEN_BYTES]]
+    text = one.text[: one.counts[NEW_BYTES]]
     keys = key_start.shape[0] - 1
     if not _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
         return False
@@ -109,7 +109,7 @@ def _append(own, one, given, expires, version):
         chains = np.int64(given.shapes[s + 1]["chain"]) - np.int64(given.shapes[s]["chain"])
         own.state[MAX_CHAINS] = max(own.state[MAX_CHAINS], chains)
     ids = np.empty(keys, np.int64)
-    sizes[WORDS] = add(own.vocabulary, sizes[WORDS], text, key_start, ids)
+    sizes[WORDS] = add_words(own.vocabulary, sizes[WORDS], text, key_start, ids)
     first = sizes[CHECKS]
     for k in range(checks.shape[0]):
         own.checks[first + k] = checks[k]
@@ -180,7 +180,7 @@ def _add_filters(own, sizes, first, filter_check, subscription):
     checks = own.checks[first : sizes[CHECKS]]
     boxes = np.zeros((checks.shape[0], 4))
     kinds = np.empty(checks.shape[0], np.uint8)
-    places(checks, own.shapes, boxes, kinds)
+    fill_bounding_boxes(checks, own.shapes, boxes, kinds)
     for f in range(filter_check.shape[0] - 1):
         at = sizes[FILTERS] + f
         best = -1

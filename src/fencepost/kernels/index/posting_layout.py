@@ -13,18 +13,18 @@ from fencepost.kernels.index.posting_arrays import (
     image,
     number_image,
 )
-from fencepost.kernels.index.rtree import curve_place
+from fencepost.kernels.index.rtree import hilbert_index
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.kernels.runtime.simd import WIDTH
 
 _CELLS = 2**6  # of each axis, in which words are counted
-_FINER_BITS = 4  # of a side of `curve_place`, beyond the 16 of an image
+_FINER_BITS = 4  # of a side of `hilbert_index`, beyond the 16 of an image
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # spreads (cell, word) over the counters
 _SHIFT = np.uint64(32)
 
 
 @kernel
-def images(boxes, group, knots, out):
+def write_images(boxes, group, knots, out):
     """out[k] = the image of box k by the maps of its group. out : (n, 4) uint16."""
     for k in range(boxes.shape[0]):
         for side in range(4):
@@ -32,7 +32,7 @@ def images(boxes, group, knots, out):
 
 
 @kernel
-def bound_images(bounds, group, knots, out):
+def write_bound_images(bounds, group, knots, out):
     """out[k] = the images of the bounds of row k, NaN where any number will do. out : (n, 2)."""
     for k in range(bounds.shape[0]):
         if np.isnan(bounds[k, 0]):
@@ -43,7 +43,9 @@ def bound_images(bounds, group, knots, out):
 
 
 @kernel
-def choose_words(token_start, tokens, images, none, counts, near_counts, rest, rest_start, chosen):
+def choose_posting_words(
+    token_start, tokens, images, none, counts, near_counts, rest, rest_start, chosen
+):
     """For each row its rarest word, and the others with the rarest first.
 
     A word is as frequent as it is among all rows and among those of the same cell, both counted
@@ -103,16 +105,16 @@ def _counter(cell, token, counters):
 
 
 @kernel
-def sort_keys(images, list_of, out):
+def write_sort_keys(images, list_of, out):
     """out[k] = what rows are sorted by: their list, then the place of their centre on a curve."""
     for k in range(images.shape[0]):
         x = (np.int64(images[k, 0]) + np.int64(images[k, 2])) >> 1
         y = (np.int64(images[k, 1]) + np.int64(images[k, 3])) >> 1
-        out[k] = np.uint64(list_of[k]) << _SHIFT | np.uint64(_curve_place(x, y))
+        out[k] = np.uint64(list_of[k]) << _SHIFT | np.uint64(_hilbert_index(x, y))
 
 
 @kernel
-def spatial_keys(images, rows, out):
+def write_spatial_sort_keys(images, rows, out):
     """out[k] = what a row is sorted by among all: how large its box is, then its place."""
     for k in range(rows.shape[0]):
         row = rows[k]
@@ -123,18 +125,20 @@ def spatial_keys(images, rows, out):
         while size > 0:
             size >>= 1
             kind += 1
-        out[k] = np.uint64(kind) << _SHIFT | np.uint64(_curve_place((x0 + x1) >> 1, (y0 + y1) >> 1))
+        out[k] = np.uint64(kind) << _SHIFT | np.uint64(
+            _hilbert_index((x0 + x1) >> 1, (y0 + y1) >> 1)
+        )
 
 
 @inlined
-def _curve_place(x, y):
+def _hilbert_index(x, y):
     """Where on the Hilbert curve through 2**16 x 2**16 cells the cell (x, y) comes."""
     # The curve through finer cells goes through those of a coarser one together.
-    return curve_place(x << _FINER_BITS, y << _FINER_BITS) >> (2 * _FINER_BITS)
+    return hilbert_index(x << _FINER_BITS, y << _FINER_BITS) >> (2 * _FINER_BITS)
 
 
 @kernel
-def lay_out_entries(
+def write_entries(
     images, bounds, order, rest_start, rest, lists, boxes, out_bounds, out_rest_start, out_rest
 ):
     """Write rows as entries, list by list; and the cells of each list.
@@ -168,7 +172,9 @@ def lay_out_entries(
 
 
 @kernel
-def spatial_blocks(images, order, chosen, entry_of, none, first, tokens, entries, boxes, density):
+def write_spatial_blocks(
+    images, order, chosen, entry_of, none, first, tokens, entries, boxes, density
+):
     """Write words, entries and boxes of the blocks of 16 rows in a row, from block `first` on.
 
     What is left of the last block has the word `none`. density : of each cell, zeros. Returns the
@@ -238,7 +244,7 @@ def _get(boxes, first, count, k):
 
 
 @kernel
-def tree_sizes(counts, out):
+def count_tree_boxes(counts, out):
     """out[k] = how many boxes the tree over counts[k] others has."""
     for k in range(counts.shape[0]):
         total = 0
@@ -251,7 +257,7 @@ def tree_sizes(counts, out):
 
 
 @kernel
-def plant(boxes, firsts, counts, node_starts, nodes):
+def build_trees(boxes, firsts, counts, node_starts, nodes):
     """Write the trees over boxes firsts[k]:firsts[k] + counts[k], each from node_starts[k] on."""
     for k in range(firsts.shape[0]):
         count = counts[k]
@@ -272,7 +278,7 @@ def plant(boxes, firsts, counts, node_starts, nodes):
 
 
 @kernel
-def distinct(start, tokens, seen, out_start):
+def drop_repeated_tokens(start, tokens, seen, out_start):
     """Drop repeated tokens of each row start[k]:start[k + 1], in place; the rows' new starts.
 
     seen : int64, one a token, all -1.

@@ -181,7 +181,7 @@ def _sort_keys(boxes, tree_of, trees):
         x, y = _centre(boxes, k)
         place = _LAST_PLACE
         if np.isfinite(x) and np.isfinite(y):
-            place = curve_place(
+            place = hilbert_index(
                 _cell(x, extent[t, 0], extent[t, 2]), _cell(y, extent[t, 1], extent[t, 3])
             )
         keys[k] = np.uint64(t << _CURVE_BITS | place)
@@ -209,7 +209,7 @@ def _cell(value, low, high):
 
 
 @no_refcount
-def curve_place(x, y):
+def hilbert_index(x, y):
     """Where on the Hilbert curve through 2**20 x 2**20 cells the cell (x, y) comes."""
     place = 0
     for bit in range(_SIDE_BITS - 1, -1, -1):

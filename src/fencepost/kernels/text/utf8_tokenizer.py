@@ -47,8 +47,8 @@ _BLOCK = 128
 _BLOCK_BITS = 7
 _CODE_POINTS = 0x110000
 _ENCODABLE = 0x200000  # what four bytes can say, if they are no UTF-8
-_MOST_GROWTH = 3  # of bytes by folding, so Unicode's rule of stability: U+0390, from 2 to 6
-_FEWEST_SLOTS = 16
+_MAX_GROWTH = 3  # of bytes by folding, so Unicode's rule of stability: U+0390, from 2 to 6
+_MIN_SLOTS = 16
 _SHIFT_32 = np.uint64(32)
 _ONE, _TWO, _THREE, _FOUR = (np.uint64(k) for k in range(1, 5))
 
@@ -70,14 +70,14 @@ class Characters(NamedTuple):
     fold_bytes: Bytes
 
 
-class Rules(NamedTuple):
+class TokenizerRules(NamedTuple):
     """How texts become words."""
 
     characters: Characters
     stop_words: Vocabulary  # of items that are left out
 
 
-def no_words() -> Vocabulary:
+def empty_vocabulary() -> Vocabulary:
     """A vocabulary without words."""
     words: Vocabulary = build(np.empty(0, np.uint8), np.zeros(1, np.int64))[0]
     return words
@@ -131,23 +131,23 @@ def _fates(chars: str, foldings: list[bytes]) -> NDArray[np.uint16]:
 
 
 @kernel
-def words_of_texts(text, start, stop, rules_ref, list_start, list_stop):
+def tokenize_texts(text, start, stop, rules_ref, list_start, list_stop):
     """The distinct words of the texts text[start[k]:stop[k]], as items: their bytes and starts.
 
     text : uint8, in UTF-8. start, stop : int64; a negative start is no text, and has no words.
-    rules_ref : of Rules. list_start, list_stop : int64, filled, counting from 0.
+    rules_ref : of TokenizerRules. list_start, list_stop : int64, filled, counting from 0.
     """
     characters = rules_ref.arrays.characters
     stop_words = rules_ref.arrays.stop_words
-    out, item_start, slots = _room_for_texts(text, start, stop)
+    out, item_start, slots = _allocate_for_texts(text, start, stop)
     items = 0
     write = 0
     for t in range(start.shape[0]):
         list_start[t] = items
-        slot_count = _slots_for(_most_words(start[t], stop[t]))
+        slot_count = _slot_count(_max_words(start[t], stop[t]))
         k = start[t] if start[t] >= 0 else stop[t]
         while k < stop[t]:
-            k, end = _one_word(text, k, stop[t], characters, out, write + 1)
+            k, end = _write_word(text, k, stop[t], characters, out, write + 1)
             if end == write + 1:
                 continue
             out[write] = PREFIX
@@ -164,19 +164,19 @@ def words_of_texts(text, start, stop, rules_ref, list_start, list_stop):
 
 
 @kernel
-def items_of_lists(text, start, stop, list_low, list_high, list_start, list_stop):
+def deduplicate_lists(text, start, stop, list_low, list_high, list_start, list_stop):
     """The distinct strings of each list, as items: their bytes and starts.
 
     text, start, stop : the strings text[start[k]:stop[k]]; one with a negative start is missing.
     list_low, list_high : int64; a list is the strings list_low[t]:list_high[t].
     list_start, list_stop : int64, filled, counting from 0.
     """
-    out, item_start, slots = _room_for_lists(start, stop, list_low, list_high)
+    out, item_start, slots = _allocate_for_lists(start, stop, list_low, list_high)
     items = 0
     write = 0
     for t in range(list_low.shape[0]):
         list_start[t] = items
-        slot_count = _slots_for(2 * (list_high[t] - list_low[t]))
+        slot_count = _slot_count(2 * (list_high[t] - list_low[t]))
         for k in range(list_low[t], list_high[t]):
             if start[k] < 0:
                 continue
@@ -195,7 +195,7 @@ def items_of_lists(text, start, stop, list_low, list_high, list_start, list_stop
 
 
 @kernel
-def _room_for_texts(text, start, stop):
+def _allocate_for_texts(text, start, stop):
     """Arrays that hold the items of these texts, however many; and a hash table for the longest."""
     size = 0
     words = 0
@@ -206,15 +206,15 @@ def _room_for_texts(text, start, stop):
         beyond_ascii = 0
         for k in range(start[t], stop[t]):
             beyond_ascii += text[k] >> 7
-        own = _most_words(start[t], stop[t])
-        size += stop[t] - start[t] + (_MOST_GROWTH - 1) * beyond_ascii + own
+        own = _max_words(start[t], stop[t])
+        size += stop[t] - start[t] + (_MAX_GROWTH - 1) * beyond_ascii + own
         words += own
         most = max(most, own)
-    return _room(size, words, most)
+    return _allocate(size, words, most)
 
 
 @kernel
-def _room_for_lists(start, stop, list_low, list_high):
+def _allocate_for_lists(start, stop, list_low, list_high):
     """The same for these lists."""
     size = 0
     items = 0
@@ -225,33 +225,33 @@ def _room_for_lists(start, stop, list_low, list_high):
                 size += 1 + stop[k] - start[k]
         items += list_high[t] - list_low[t]
         most = max(most, 2 * (list_high[t] - list_low[t]))
-    return _room(size, items, most)
+    return _allocate(size, items, most)
 
 
 @inlined
-def _room(size, items, most):
+def _allocate(size, items, most):
     starts = np.empty(items + 1, np.int64)
     starts[0] = 0
-    return np.empty(size, np.uint8), starts, np.full(_slots_for(most), -1, np.int64)
+    return np.empty(size, np.uint8), starts, np.full(_slot_count(most), -1, np.int64)
 
 
 @inlined
-def _most_words(start, stop):
+def _max_words(start, stop):
     """How many words a text of so many bytes can have."""
     return (stop - start + 1) // 2
 
 
 @inlined
-def _slots_for(most):
+def _slot_count(most):
     """A power of two, and more than so many: a search finds an empty slot."""
-    count = _FEWEST_SLOTS
+    count = _MIN_SLOTS
     while count <= most:
         count *= 2
     return count
 
 
 @kernel
-def _one_word(text, start, stop, characters, out, out_start):
+def _write_word(text, start, stop, characters, out, out_start):
     """Write the word that begins at text[start]; where to go on, and where the word ends in `out`.
 
     What separates it from the next is passed over, and may be all there is.

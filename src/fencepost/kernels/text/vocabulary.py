@@ -36,8 +36,8 @@ UNKNOWN = -1
 NO_WORD = -2
 EMPTY = 2**64 - 1
 
-_FEWEST_SLOTS = 8
-_RUN = 64  # words on their way at once
+_MIN_SLOTS = 8
+_BATCH = 64  # words on their way at once
 _NO_SLOT = np.uint64(EMPTY)
 _LOWER_HALF = np.uint64(2**32 - 1)
 # The odd constants of SplitMix64 (Steele, Lea & Flood 2014, figure 15). All operands are
@@ -80,20 +80,20 @@ def build(text, start):
     ids = np.empty(count, np.uint32)
     hashes = np.empty(count, np.uint64)  # of the words
     first_seen = np.empty(count, np.int64)  # the first string that is each word
-    slots = np.full(_FEWEST_SLOTS, _NO_SLOT, np.uint64)
-    keys = np.empty(_RUN, np.uint64)
+    slots = np.full(_MIN_SLOTS, _NO_SLOT, np.uint64)
+    keys = np.empty(_BATCH, np.uint64)
     words = 0
     size = 0
     for k in range(count):
-        if k % _RUN == 0:
-            for j in range(min(_RUN, count - k)):
+        if k % _BATCH == 0:
+            for j in range(min(_BATCH, count - k)):
                 keys[j] = hash_bytes(text, start[k + j], start[k + j + 1])
                 prefetch(slots, _first_slot(slots, keys[j]))
         low, high = start[k], start[k + 1]
-        key = keys[k % _RUN]
+        key = keys[k % _BATCH]
         at = _first_slot(slots, key)
         while slots[at] != _NO_SLOT:
-            if _has_mark(slots[at], key):
+            if _has_hash(slots[at], key):
                 seen = first_seen[_word_in(slots[at])]
                 if same_bytes(text, low, high, text, start[seen], start[seen + 1]):
                     break
@@ -106,7 +106,7 @@ def build(text, start):
             size += high - low
         ids[k] = _word_in(slots[at])
         if 2 * words > slots.shape[0]:
-            slots = _larger(slots, hashes[:words])
+            slots = _double_slots(slots, hashes[:words])
     word_start = np.empty(words + 1, np.int64)
     word_bytes = np.empty(size, np.uint8)
     write = 0
@@ -120,7 +120,7 @@ def build(text, start):
 
 
 @kernel
-def add(vocabulary, words, text, start, ids):
+def add_words(vocabulary, words, text, start, ids):
     """Add strings to a vocabulary that has room for them and so many words; the words then.
 
     ids : (n,) int64, the number of each string. At most half of the slots may be in use
@@ -145,19 +145,19 @@ def add(vocabulary, words, text, start, ids):
 
 
 @kernel
-def reslotted(vocabulary, words, more):
+def enlarge_slots(vocabulary, words, more):
     """Slots for so many words of a vocabulary, and so many more."""
     hashes = np.empty(words, np.uint64)
     for k in range(words):
         hashes[k] = hash_bytes(vocabulary.bytes, vocabulary.start[k], vocabulary.start[k + 1])
     slots = vocabulary.slots
     while slots.shape[0] < 4 * (words + more):
-        slots = _larger(slots, hashes)
+        slots = _double_slots(slots, hashes)
     return slots
 
 
 @kernel
-def _larger(slots, hashes):
+def _double_slots(slots, hashes):
     """A table of twice the size for the words that have these hashes."""
     slots = np.full(2 * slots.shape[0], _NO_SLOT, np.uint64)
     for word in range(hashes.shape[0]):
@@ -176,29 +176,29 @@ def look_up_all(vocabulary, text, start, stop, out):
     `NO_WORD` where start[k] is negative.
     """
     slots = vocabulary.slots
-    for first in range(0, out.shape[0], _RUN):
-        last = min(first + _RUN, out.shape[0])
+    for first in range(0, out.shape[0], _BATCH):
+        last = min(first + _BATCH, out.shape[0])
         for k in range(first, last):
             if start[k] >= 0:
                 out[k] = np.int64(hash_bytes(text, start[k], stop[k]))
                 prefetch(slots, _first_slot(slots, np.uint64(out[k])))
         for k in range(first, last):
-            out[k] = _marked(slots, np.uint64(out[k])) if start[k] >= 0 else NO_WORD
+            out[k] = _first_candidate(slots, np.uint64(out[k])) if start[k] >= 0 else NO_WORD
             prefetch(vocabulary.start, out[k])
         for k in range(first, last):
             if out[k] >= 0:
                 prefetch(vocabulary.bytes, vocabulary.start[out[k]])
         for k in range(first, last):
-            if out[k] >= 0 and not _is_word(vocabulary, out[k], text, start[k], stop[k]):
+            if out[k] >= 0 and not _is_equal(vocabulary, out[k], text, start[k], stop[k]):
                 own = hash_bytes(text, start[k], stop[k])
                 out[k] = look_up_hashed(vocabulary, own, text, start[k], stop[k])
 
 
 @inlined
-def _marked(slots, key):
+def _first_candidate(slots, key):
     """The first word of which a slot says that it may have this hash, or `UNKNOWN`."""
     at = _first_slot(slots, key)
-    while slots[at] != _NO_SLOT and not _has_mark(slots[at], key):
+    while slots[at] != _NO_SLOT and not _has_hash(slots[at], key):
         at = _next_slot(slots, at)
     return np.int64(UNKNOWN) if slots[at] == _NO_SLOT else np.int64(_word_in(slots[at]))
 
@@ -209,16 +209,16 @@ def look_up_hashed(vocabulary, key, text, low, high):
     slots = vocabulary.slots
     at = _first_slot(slots, key)
     while slots[at] != _NO_SLOT:
-        if _has_mark(slots[at], key):
+        if _has_hash(slots[at], key):
             word = np.int64(_word_in(slots[at]))
-            if _is_word(vocabulary, word, text, low, high):
+            if _is_equal(vocabulary, word, text, low, high):
                 return word
         at = _next_slot(slots, at)
     return np.int64(UNKNOWN)
 
 
 @inlined
-def _is_word(vocabulary, word, text, low, high):
+def _is_equal(vocabulary, word, text, low, high):
     return same_bytes(
         text, low, high, vocabulary.bytes, vocabulary.start[word], vocabulary.start[word + 1]
     )
@@ -240,7 +240,7 @@ def _slot_of(key, word):
 
 
 @inlined
-def _has_mark(slot, key):
+def _has_hash(slot, key):
     return slot >> _SHIFT_32 == key & _LOWER_HALF
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Bytes, Floats, Ints, Positions
-from fencepost.kernels.index.rtree import curve_place
+from fencepost.kernels.index.rtree import hilbert_index
 from fencepost.kernels.runtime.compilation import kernel
 
-_LAST_CELL = 2**20 - 1  # of a side of `curve_place`
+_LAST_CELL = 2**20 - 1  # of a side of `hilbert_index`
 _AFTER_ALL = 2**40  # where a box without a finite centre comes
 
 
@@ -46,7 +46,7 @@ def places(boxes: Floats) -> Ints:
 @kernel
 def _on_curve(x, y, keys):
     for k in range(keys.shape[0]):
-        keys[k] = curve_place(x[k], y[k])
+        keys[k] = hilbert_index(x[k], y[k])
 
 
 @kernel

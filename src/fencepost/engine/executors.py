@@ -1,8 +1,8 @@
-"""What stands behind a `Matcher`: ways to find the subscriptions that events answer.
+"""Engines of a `Matcher`, which find the subscriptions that an event matches.
 
-The shelves are what a matcher knows of its subscriptions, whatever the engine. `SegmentEngine` runs
-events past their segments; `ReferenceEngine` evaluates every expression; the published systems are
-in `fencepost.papers`, and `index_registry` finds them.
+The `SegmentManager` holds the subscriptions, whatever the engine. `SegmentEngine` searches the
+segments with kernels; `ReferenceEngine` evaluates every expression. The engines of published
+systems are in `fencepost.papers`; `index_registry` finds them by name.
 """
 
 from __future__ import annotations
@@ -36,159 +36,168 @@ Changes: TypeAlias = Iterable[tuple[str, tuple[Filter, ...] | None]]
 
 
 class Engine(Protocol):
-    """Finds which of a matcher's subscriptions events answer, from any number of threads."""
+    """Finds the subscriptions that an event matches; all methods are thread-safe."""
 
     def on_changes(self, changes: Changes) -> None:
-        """Hear of ids that came, went or were replaced, with their filters where at hand.
+        """Receive the ids that were added, replaced or removed, with their filters if known.
 
-        The shelves say so already, and whoever calls holds their lock.
+        The caller holds the lock of the segment manager, which has already applied the changes.
         """
 
     def ids(self, event: Attributes) -> Iterable[str]:
-        """The ids of the subscriptions that an event answers, each once, in any order."""
+        """Return the distinct ids of the subscriptions that an event matches, in any order."""
 
     def subscribers(self, event: Attributes) -> Iterable[str]:
-        """The subscribers of those, each once, in any order."""
+        """Return the distinct subscribers of these subscriptions, in any order."""
 
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
-        """Of each segment the rows that an event answers, each once, in any order."""
+        """Return for each segment the distinct rows that an event matches, in any order."""
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
-        """For each shelf the rows that the events answer, and where each event's end."""
+    def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
+        """Yield for each segment the rows that the events match, and where each event's end."""
 
     def stats(self) -> Mapping[str, Any]:
-        """Numbers about the engine itself."""
+        """Return statistics of the engine."""
 
 
-class _OfShelves(ABC):
-    """What engines have in common that look at the shelves alone, and keep nothing."""
+class _StatelessEngine(ABC):
+    """Base of engines that read the segments and keep no state of their own."""
 
-    def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
-        self._shelves = shelves
+    def __init__(self, segments: SegmentManager, clock: Clock) -> None:
+        self._segments = segments
         self._clock = clock
 
     @abstractmethod
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
-        """For each shelf the rows that the events answer, and where each event's end."""
+    def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
+        """Yield for each segment the rows that the events match, and where each event's end."""
 
-    def on_changes(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
-        """Nothing to do."""
+    def on_changes(self, changes: Changes) -> None:  # noqa: B027 (there is no state)
+        """Do nothing: the engine has no state."""
 
     def stats(self) -> Mapping[str, Any]:
-        """Nothing to tell."""
+        """Return no statistics."""
         return {}
 
     def ids(self, event: Attributes) -> Iterable[str]:
-        """The ids of the subscriptions that an event answers."""
-        snapshot = self._shelves.snapshot()
+        """Return the distinct ids of the subscriptions that an event matches."""
+        snapshot = self._segments.snapshot()
         return _named(snapshot.ids, self.matching_rows(snapshot, event))
 
     def subscribers(self, event: Attributes) -> Iterable[str]:
-        """The subscribers of those."""
-        snapshot = self._shelves.snapshot()
+        """Return the distinct subscribers of these subscriptions."""
+        snapshot = self._segments.snapshot()
         return {*_named(snapshot.subscribers, self.matching_rows(snapshot, event))}
 
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
-        """Of each segment the rows that an event answers."""
-        table = EventTable((event,), space=self._shelves.columns.space)
+        """Return for each segment the rows that an event matches."""
+        table = EventTable((event,), space=self._segments.columns.space)
         return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
 
 
 def _named(names: Sequence[Callable[[int], str]], hits: Sequence[Sequence[int]]) -> Iterable[str]:
-    """Names of rows, by the function of each segment."""
+    """Return the names of rows; `names` has one look-up function for each segment."""
     if len(hits) == 1:
         return map(names[0], hits[0])
     return [name(row) for name, rows in zip(names, hits, strict=True) for row in rows]
 
 
-class SegmentEngine(_OfShelves):
-    """Runs events past the segments on the shelves: the engine of choice."""
+class SegmentEngine(_StatelessEngine):
+    """Searches segments with kernels; this is the default engine."""
 
-    def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
-        super().__init__(shelves, clock)
+    def __init__(self, segments: SegmentManager, clock: Clock) -> None:
+        super().__init__(segments, clock)
         self._runner = KernelRunner()
 
     def ids(self, event: Attributes) -> Iterable[str]:
-        """The ids of the subscriptions that an event answers."""
-        snapshot = self._shelves.snapshot()
-        found = self._match_one(snapshot, event)
-        if found is not None and len(snapshot) == 1:
-            return map(snapshot.ids[0], found[1:])
-        return _named(snapshot.ids, self._split(snapshot, event, found))
+        """Return the distinct ids of the subscriptions that an event matches."""
+        snapshot = self._segments.snapshot()
+        stops_and_rows = self._match_one(snapshot, event)
+        if stops_and_rows is not None and len(snapshot) == 1:
+            return map(snapshot.ids[0], stops_and_rows[1:])
+        return _named(snapshot.ids, self._split(snapshot, event, stops_and_rows))
 
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
-        """Of each segment the rows that an event answers."""
+        """Return for each segment the rows that an event matches."""
         return self._split(snapshot, event, self._match_one(snapshot, event))
 
     def _match_one(self, snapshot: Snapshot, event: Attributes) -> list[int] | None:
-        """Where the rows of each segment end that an event answers, and these; see `Runner`."""
+        """Return where the matching rows of each segment end, followed by the rows.
+
+        None means that the event needs the batch path; see `KernelRunner`.
+        """
         if not snapshot:
             return []
-        columns = self._shelves.columns
-        found = self._runner.match_one(snapshot, columns, event, self._clock())
-        if found is not None and self._shelves.event_sampler.is_due_after(1):
+        columns = self._segments.columns
+        stops_and_rows = self._runner.match_one(snapshot, columns, event, self._clock())
+        if stops_and_rows is not None and self._segments.event_sampler.is_due_after(1):
             table = EventTable((event,), space=columns.space)
-            self._shelves.event_sampler.add_from(encode_events(columns, table), 1)
-        return found
+            self._segments.event_sampler.add_from(encode_events(columns, table), 1)
+        return stops_and_rows
 
     def _split(
-        self, snapshot: Snapshot, event: Attributes, found: list[int] | None
+        self, snapshot: Snapshot, event: Attributes, stops_and_rows: list[int] | None
     ) -> Sequence[Sequence[int]]:
-        if found is None:
+        if stops_and_rows is None:
             return super().matching_rows(snapshot, event)
         first = len(snapshot)
-        ends = [first, *(first + stop for stop in found[:first])]
-        return [found[start:stop] for start, stop in pairwise(ends)]
+        ends = [first, *(first + stop for stop in stops_and_rows[:first])]
+        return [stops_and_rows[start:stop] for start, stop in pairwise(ends)]
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
+    def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         begin = time.perf_counter_ns()
-        block = encode_events(self._shelves.columns, events)
-        if self._shelves.event_sampler.is_due_after(len(events)):
-            self._shelves.event_sampler.add_from(block, len(events))
+        block = encode_events(self._segments.columns, events)
+        if self._segments.event_sampler.is_due_after(len(events)):
+            self._segments.event_sampler.add_from(block, len(events))
         self._runner.add_time(time.perf_counter_ns() - begin, 0)
-        return iter(self._runner.match(shelves, struct_ref(block), self._clock()))
+        return iter(self._runner.match(snapshot, struct_ref(block), self._clock()))
 
     def stats(self) -> Mapping[str, Any]:
-        """What events were given to match, and what that took."""
-        events, candidates, matches, unsure = self._runner.counts().tolist()
-        each = max(events, 1)
+        """Return counts of events, candidates and matches, and the mean time of an event."""
+        events, candidates, matches, undecided = self._runner.counts().tolist()
+        divisor = max(events, 1)
         return {
             "events": events,
-            "candidates_per_event": candidates / each,
-            "matches_per_event": matches / each,
-            "distances_too_close_to_call": unsure,
+            "candidates_per_event": candidates / divisor,
+            "matches_per_event": matches / divisor,
+            "distances_too_close_to_call": undecided,
             "microseconds_per_event": {
-                "layout": self._runner.spent_ns[0] / 1000 / each,
-                "match": self._runner.spent_ns[1] / 1000 / each,
+                "layout": self._runner.spent_ns[0] / 1000 / divisor,
+                "match": self._runner.spent_ns[1] / 1000 / divisor,
             },
         }
 
 
-class ReferenceEngine(_OfShelves):
-    """Evaluates every expression on every event, slowly and plainly."""
+class ReferenceEngine(_StatelessEngine):
+    """Evaluates every expression on every event with the reference implementation."""
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
-        columns = self._shelves.columns
-        rows = [
+    def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
+        columns = self._segments.columns
+        attribute_rows = [
             Row(event)
             for event in events.rows(columns.all_attributes(), columns.geometry_attributes())
         ]
         stop_words, space = columns.tokenizer.stop_words, columns.space
         now = self._clock()
-        for shelf in shelves:
-            living = shelf.live_rows(now, shelves.version).tolist()
-            asked = [(row, condition_of_row(shelf, row, columns)) for row in living]
-            found = [
-                [row for row, condition in asked if matches(condition, event, stop_words, space)]
-                for event in rows
+        for segment in snapshot:
+            conditions = [
+                (row, condition_of_row(segment, row, columns))
+                for row in segment.live_rows(now, snapshot.version).tolist()
             ]
-            flat = np.array([row for own in found for row in own], np.uint32)
-            yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
+            rows_by_event = [
+                [
+                    row
+                    for row, condition in conditions
+                    if matches(condition, event, stop_words, space)
+                ]
+                for event in attribute_rows
+            ]
+            flat = np.array([row for rows in rows_by_event for row in rows], np.uint32)
+            yield flat, np.cumsum([len(rows) for rows in rows_by_event], dtype=np.int64)
 
 
-def condition_of_row(shelf: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
-    """The condition of a subscription on a shelf."""
-    given = shelf.stored_expression(row)
-    if given is None:
-        return condition_of(shelf, row, columns)
-    return parse(given, columns.space) if isinstance(given, str) else given
+def condition_of_row(segment: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
+    """Return the condition of a subscription: stored, parsed, or rebuilt from its checks."""
+    expression = segment.stored_expression(row)
+    if expression is None:
+        return condition_of(segment, row, columns)
+    return parse(expression, columns.space) if isinstance(expression, str) else expression

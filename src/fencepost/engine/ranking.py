@@ -1,8 +1,8 @@
-"""How well the subscriptions that an event answers fit it: `docs/ranking.md` is the rule.
+"""Scores of matches, by which `Matcher.rank` orders them; `docs/ranking.md` defines the formula.
 
-What matching subscriptions name and where they want events to be is read from their segments'
-arrays. How many subscriptions name a word is counted once for each segment, when it is first
-asked for; later only the words of those that came or went in between are counted up or down.
+A score combines the words and the bounding boxes of a subscription, both read from the arrays of
+its segment. Document frequencies of words are counted once for each segment, at the first
+request. Later requests adjust them by the subscriptions added or removed since.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from fencepost.reference import exact_ranking as reference
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
 
-_BLOCK = 2**18  # subscriptions whose words are counted at once
+_BLOCK_ROWS = 2**18  # subscriptions whose words are counted in one block
 
-Matches: TypeAlias = Sequence[tuple[SegmentReader, NDArray[np.int64]]]  # the rows that match
+Matches: TypeAlias = Sequence[tuple[SegmentReader, NDArray[np.int64]]]
+"""The matching rows of each segment."""
 Floats: TypeAlias = NDArray[np.float64]
 Ranked: TypeAlias = list[tuple[str, float]]
 
@@ -52,12 +53,15 @@ Ranked: TypeAlias = list[tuple[str, float]]
 class Scorer(Protocol):
     """Scores matches, from any number of threads."""
 
-    def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
-        """The score of each match; there may be other subscriptions on the shelves."""
+    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> list[float]:
+        """Return the score of each match.
+
+        All live subscriptions of the snapshot count for document frequencies.
+        """
 
 
 def check_limits(top_k: object, min_score: object) -> None:
-    """Refuse limits of a ranking that are none."""
+    """Raise `ModelError` if `top_k` or `min_score` is not a valid limit."""
     whole = isinstance(top_k, (int, np.integer)) and not isinstance(top_k, bool)
     if top_k is not None and (not whole or top_k < 0):  # type: ignore[operator]
         raise ModelError(f"top_k must be a whole number from 0 on, or None; saw {top_k!r:.40}")
@@ -67,273 +71,295 @@ def check_limits(top_k: object, min_score: object) -> None:
         raise ModelError(f"min_score must be a number, or None; saw {min_score!r:.40}")
 
 
-def by_segment(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
-    """Rows counted through all shelves, ascending, as rows of each."""
-    ends = np.cumsum([0, *(len(shelf) for shelf in shelves)])
+def by_segment(snapshot: Snapshot, rows: NDArray[np.int64]) -> Matches:
+    """Split ascending rows of a snapshot into rows of its segments.
+
+    Rows of a snapshot are numbered through all its segments.
+    """
+    ends = np.cumsum([0, *(len(segment) for segment in snapshot)])
     cuts = np.searchsorted(rows, ends)
     return [
-        (shelf, rows[cuts[k] : cuts[k + 1]] - ends[k])
-        for k, shelf in enumerate(shelves)
+        (segment, rows[cuts[k] : cuts[k + 1]] - ends[k])
+        for k, segment in enumerate(snapshot)
         if cuts[k] < cuts[k + 1]
     ]
 
 
-def sort_hits(shelves: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
-    """What is found on each shelf for one event, by row."""
+def sort_hits(snapshot: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
+    """Sort the matching rows of each segment; segments without any are left out."""
     return [
-        (shelf, np.array(sorted(rows), np.int64))
-        for shelf, rows in zip(shelves, hits, strict=False)
+        (segment, np.array(sorted(rows), np.int64))
+        for segment, rows in zip(snapshot, hits, strict=False)
         if rows
     ]
 
 
 def ranked(ids: list[str], scores: list[float], top_k: Any, min_score: Any) -> Ranked:
-    """Ids with their scores, best first and by id, within the limits."""
+    """Return ids and scores within the limits, by descending score, then by id."""
     pairs = zip(ids, scores, strict=True)
-    kept = [pair for pair in pairs if min_score is None or pair[1] >= min_score]
-    kept.sort(key=lambda pair: (-pair[1], pair[0]))
-    return kept[:top_k]
+    within_limit = [pair for pair in pairs if min_score is None or pair[1] >= min_score]
+    within_limit.sort(key=lambda pair: (-pair[1], pair[0]))
+    return within_limit[:top_k]
 
 
 class SegmentScorer:
-    """Scores by what stands in the segments' arrays."""
+    """Scores matches from the arrays of segments."""
 
     def __init__(self, columns: ColumnRegistry, clock: Clock) -> None:
         self._columns = columns
         self._clock = clock
         self._lock = threading.Lock()
-        # By the serial number of the shelf, and how many are on it: the last one grows.
-        self._counts: dict[tuple[int, int], _Counts] = {}
+        # Keyed by serial number and row count, because the last segment, the memtable, grows.
+        self._frequencies: dict[tuple[int, int], _DocumentFrequencies] = {}
 
-    def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
-        """The score of each match."""
+    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> list[float]:
+        """Return the score of each match."""
         words = _EventWords(self._columns, event)
-        # Nothing is counted for an event that needs no counts.
-        weights = self._weights(shelves, words) if found and len(words.use) else []
+        # Document frequencies are counted only if the event has words.
+        weights = self._weights(snapshot, words) if matches and len(words.field) else []
         scores: list[float] = []
-        for shelf, rows in found:
-            text = _text(shelf, rows, words, weights)
-            place = _place(shelf, rows, self._columns, event)
-            scores += ((text + place) / 2).tolist()
+        for segment, rows in matches:
+            text = _text_scores(segment, rows, words, weights)
+            nearness = _nearness_scores(segment, rows, self._columns, event)
+            scores += ((text + nearness) / 2).tolist()
         return scores
 
-    def _weights(self, shelves: Snapshot, words: _EventWords) -> list[float]:
-        """The idf of each word of the event."""
+    def _weights(self, snapshot: Snapshot, words: _EventWords) -> list[float]:
+        """Return the inverse document frequency of each word of the event."""
         now = self._clock()
-        living = 0
-        naming = np.zeros(len(words.use), np.int64)
+        live_count = 0
+        document_counts = np.zeros(len(words.field), np.int64)
         with self._lock:
-            keys = [(shelf.serial, len(shelf)) for shelf in shelves]
-            known = {
-                key: self._counts.get(key) or _Counts(shelf)
-                for key, shelf in zip(keys, shelves, strict=True)
+            keys = [(segment.serial, len(segment)) for segment in snapshot]
+            # Replacing the dictionary drops the counts of segments that no longer exist.
+            self._frequencies = {
+                key: self._frequencies.get(key) or _DocumentFrequencies(segment)
+                for key, segment in zip(keys, snapshot, strict=True)
             }
-            self._counts = known  # those of segments that are no more are dropped
-            for key, shelf in zip(keys, shelves, strict=True):
-                counts = known[key]
-                counts.refresh(shelf, now, shelves.version)
-                living += counts.living
-                naming += counts.of(words.keys(shelf))
-        return [math.log(1 + living / (1 + n)) for n in naming.tolist()]
+            for key, segment in zip(keys, snapshot, strict=True):
+                frequencies = self._frequencies[key]
+                frequencies.refresh(segment, now, snapshot.version)
+                live_count += frequencies.live_count
+                document_counts += frequencies.counts_of(words.keys(segment))
+        return [math.log(1 + live_count / (1 + count)) for count in document_counts.tolist()]
 
 
-class _Counts:
-    """How many living subscriptions of a segment there are, and name each word."""
+class _DocumentFrequencies:
+    """Numbers of live subscriptions in a segment: of all, and of those that name each word."""
 
     def __init__(self, segment: SegmentReader) -> None:
         keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for first in range(0, len(segment), _BLOCK):
-            rows = np.arange(first, min(first + _BLOCK, len(segment)))
+        for first in range(0, len(segment), _BLOCK_ROWS):
+            rows = np.arange(first, min(first + _BLOCK_ROWS, len(segment)))
             key, count = np.unique(keywords_of(segment, rows).key, return_counts=True)
             keys.append(key)
             counts.append(count)
-        self._keys, place = np.unique(np.concatenate(keys), return_inverse=True)
+        self._keys, position = np.unique(np.concatenate(keys), return_inverse=True)
         self._counts = np.zeros(len(self._keys), np.int64)
-        np.add.at(self._counts, place, np.concatenate(counts))
-        self._gone = np.zeros(len(segment), bool)
-        self.living = len(segment)
+        np.add.at(self._counts, position, np.concatenate(counts))
+        self._is_dead = np.zeros(len(segment), bool)
+        self.live_count = len(segment)
         self._segment: SegmentReader | None = None
         self._removals = 0
-        self._version, self._last = 0, 0  # counted for; that of the last removal
-        self._since, self._until = 0, 0  # nothing expires in between
+        self._version = 0  # version that the counts are for
+        self._last_deleted_version = 0
+        self._since, self._until = 0, 0  # no live row expires in this interval
 
     def refresh(self, segment: SegmentReader, now: int, version: int) -> None:
-        """Count what lives now at a version; the segment may be another where its rows went
-        otherwise.
+        """Adjust the counts to the rows that are live at a time and a version.
+
+        The segment may be another object that has the same rows but other deletions.
         """
         if (
             segment is self._segment
             and segment.removals == self._removals
-            and (version == self._version or min(version, self._version) >= self._last)
+            and (
+                version == self._version
+                or min(version, self._version) >= self._last_deleted_version
+            )
             and self._since <= now < self._until
         ):
             return
         self._segment, self._removals, self._version = segment, segment.removals, version
-        expires, removed = segment.arrays.expires, segment.arrays.deleted_version.copy()
-        self._last = int(removed[removed != NOT_DELETED].max(initial=0))
-        gone = (removed <= version) | (expires <= now)
-        changed = np.flatnonzero(gone != self._gone)
-        for rows, by in ((changed[gone[changed]], -1), (changed[~gone[changed]], 1)):
+        expires, deleted_version = segment.arrays.expires, segment.arrays.deleted_version.copy()
+        self._last_deleted_version = int(
+            deleted_version[deleted_version != NOT_DELETED].max(initial=0)
+        )
+        is_dead = (deleted_version <= version) | (expires <= now)
+        changed = np.flatnonzero(is_dead != self._is_dead)
+        for rows, step in ((changed[is_dead[changed]], -1), (changed[~is_dead[changed]], 1)):
             key = keywords_of(segment, rows).key
-            np.add.at(self._counts, np.searchsorted(self._keys, key), by)
-        self._gone = gone
-        self.living = len(gone) - int(np.count_nonzero(gone))
-        self._since, self._until = now, int(expires[~gone].min(initial=NEVER_EXPIRES))
+            np.add.at(self._counts, np.searchsorted(self._keys, key), step)
+        self._is_dead = is_dead
+        self.live_count = len(is_dead) - int(np.count_nonzero(is_dead))
+        self._since, self._until = now, int(expires[~is_dead].min(initial=NEVER_EXPIRES))
 
-    def of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many name each of these words."""
-        place = np.searchsorted(self._keys, keys)
-        place[place == len(self._keys)] = 0
+    def counts_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of live subscriptions that name each word."""
+        position = np.searchsorted(self._keys, keys)
+        position[position == len(self._keys)] = 0
         if not len(self._keys):
             return np.zeros(len(keys), np.int64)
-        return np.where(self._keys[place] == keys, self._counts[place], 0)
+        return np.where(self._keys[position] == keys, self._counts[position], 0)
 
 
 class _EventWords:
-    """The words of an event's texts and the items of its lists, attribute by attribute."""
+    """The words of an event's texts and the items of its lists, by attribute."""
 
     def __init__(self, columns: ColumnRegistry, event: EventValues) -> None:
-        asked = [column.source for column in columns.of(Storage.LIST)]
-        own = lists_from_values([event.get(p.name) for p in asked], event.tokenizer)  # type: ignore[union-attr]
-        sizes = own.stop - own.start
-        uses = [keyword_field(number, int(kind)) for number, kind in enumerate(own.kind)]
-        self.use = np.repeat(np.array(uses, np.int64), sizes)
-        items = ranges(own.start, sizes)
+        sources: list[Any] = [column.source for column in columns.of(Storage.LIST)]
+        lists = lists_from_values([event.get(source.name) for source in sources], event.tokenizer)
+        sizes = lists.stop - lists.start
+        fields = [keyword_field(number, int(kind)) for number, kind in enumerate(lists.kind)]
+        self.field = np.repeat(np.array(fields, np.int64), sizes)
+        items = ranges(lists.start, sizes)
         self._text, self._start, self._stop = (
-            own.text,
-            own.item_start[items],
-            own.item_start[items + 1],
+            lists.text,
+            lists.item_start[items],
+            lists.item_start[items + 1],
         )
 
     def keys(self, segment: SegmentReader) -> NDArray[np.int64]:
-        """What each is called in a segment, -1 where that does not know it."""
-        found = np.empty(len(self.use), np.int64)
-        if len(found):
-            look_up(segment.struct_ref, self._text, self._start, self._stop, found)
-        return np.where(found < 0, -1, word_key(segment, self.use, found))
+        """Return the key of each word in a segment, or -1 if its vocabulary lacks the word."""
+        ids = np.empty(len(self.field), np.int64)
+        if len(ids):
+            look_up(segment.struct_ref, self._text, self._start, self._stop, ids)
+        return np.where(ids < 0, -1, word_key(segment, self.field, ids))
 
 
-def _text(
+def _text_scores(
     segment: SegmentReader, rows: NDArray[np.int64], words: _EventWords, weights: list[float]
 ) -> NDArray[np.float64]:
-    """Of each row: the share of the event's words that it names, by their weights."""
-    share = np.zeros(len(rows))
+    """Return for each row the weight of the event's words that it names, of their total weight."""
+    scores = np.zeros(len(rows))
     if not weights:
-        return share
-    named = keywords_of(segment, rows)
-    use = field_of_key(segment, named.key).tolist()
-    own = words.keys(segment)
-    order = np.argsort(own, kind="stable")
-    place = np.minimum(np.searchsorted(own, named.key, sorter=order), len(own) - 1)
-    hit = own[order[place]] == named.key
-    word = np.where(hit, order[place], -1).tolist()
-    totals: dict[tuple[int, ...], float] = {}
-    bounds = np.searchsorted(named.number, np.arange(len(rows) + 1)).tolist()
-    for row in np.unique(named.number[hit]).tolist():
+        return scores
+    keywords = keywords_of(segment, rows)
+    field = field_of_key(segment, keywords.key).tolist()
+    event_keys = words.keys(segment)
+    order = np.argsort(event_keys, kind="stable")
+    position = np.minimum(
+        np.searchsorted(event_keys, keywords.key, sorter=order), len(event_keys) - 1
+    )
+    is_hit = event_keys[order[position]] == keywords.key
+    word = np.where(is_hit, order[position], -1).tolist()
+    total_weights: dict[tuple[int, ...], float] = {}
+    bounds = np.searchsorted(keywords.number, np.arange(len(rows) + 1)).tolist()
+    for row in np.unique(keywords.number[is_hit]).tolist():
         low, high = bounds[row], bounds[row + 1]
-        uses = tuple(dict.fromkeys(use[low:high]))
-        if uses not in totals:
-            totals[uses] = math.fsum(np.array(weights)[np.isin(words.use, uses)])
-        if totals[uses]:  # or all subscriptions are gone since they matched
-            share[row] = math.fsum(weights[k] for k in word[low:high] if k >= 0) / totals[uses]
-    return share
+        fields = tuple(dict.fromkeys(field[low:high]))
+        if fields not in total_weights:
+            total_weights[fields] = math.fsum(np.array(weights)[np.isin(words.field, fields)])
+        total = total_weights[fields]
+        if total:  # 0 if all subscriptions were deleted after they matched
+            scores[row] = math.fsum(weights[k] for k in word[low:high] if k >= 0) / total
+    return scores
 
 
-def _place(
+def _nearness_scores(
     segment: SegmentReader, rows: NDArray[np.int64], columns: ColumnRegistry, event: EventValues
 ) -> NDArray[np.float64]:
-    """Of each row: how near the event is to the nearest of the places that it wants."""
+    """Return for each row the nearness of the event to the nearest of its bounding boxes."""
     nearest = np.zeros(len(rows))
-    wanted = spatial_bounds_of(segment, rows)
-    for column in np.unique(wanted.column).tolist():
+    bounds = spatial_bounds_of(segment, rows)
+    for column in np.unique(bounds.column).tolist():
         source: Any = columns.of(Storage.GEOMETRY)[column].source
         shape = event.shapes(source.name)
         if shape is None:
             continue
         x0, y0, x1, y1 = (float(shape.arrays.shapes[name][0]) for name in ("x0", "y0", "x1", "y1"))
-        mine = wanted.column == column
-        boxes = wanted.boxes[mine]
-        measure = _on_ellipsoid if columns.space is Space.WGS84 else _in_plane
-        away, radius = measure(boxes, wanted.reach[mine], (x0, y0, x1, y1))
-        # Where both are 0 the event is right there.
-        near = np.divide(radius, radius + away, out=np.ones(len(away)), where=away > 0)
-        np.maximum.at(nearest, wanted.number[mine], near)
+        in_column = bounds.column == column
+        boxes = bounds.boxes[in_column]
+        measure = _measure_ellipsoid if columns.space is Space.WGS84 else _measure_plane
+        distance, radius = measure(boxes, bounds.reach[in_column], (x0, y0, x1, y1))
+        # A distance of 0 scores 1, even if the radius is 0.
+        nearness = np.divide(
+            radius, radius + distance, out=np.ones(len(distance)), where=distance > 0
+        )
+        np.maximum.at(nearest, bounds.number[in_column], nearness)
     return nearest
 
 
-def _in_plane(boxes: Floats, reach: Floats, own: Box) -> tuple[Floats, Floats]:
-    """How far middles of boxes are from that of the event's, and how large places are.
+def _measure_plane(boxes: Floats, reach: Floats, event_box: Box) -> tuple[Floats, Floats]:
+    """Return the distances between the centres of boxes and of the event, and the boxes' radii.
 
-    Eighths of all lengths, so that no sum of coordinates overflows.
+    All lengths are divided by 8, so that no sum of coordinates overflows.
     """
-    x0, y0, x1, y1 = own
-    away = _lengths(
+    x0, y0, x1, y1 = event_box
+    distance = _lengths(
         boxes[:, 0] / 16 + boxes[:, 2] / 16 - (x0 / 16 + x1 / 16),
         boxes[:, 1] / 16 + boxes[:, 3] / 16 - (y0 / 16 + y1 / 16),
     )
-    across = _lengths(boxes[:, 2] / 8 - boxes[:, 0] / 8, boxes[:, 3] / 8 - boxes[:, 1] / 8)
-    return away, across / 2 + reach / 8
+    diagonal = _lengths(boxes[:, 2] / 8 - boxes[:, 0] / 8, boxes[:, 3] / 8 - boxes[:, 1] / 8)
+    return distance, diagonal / 2 + reach / 8
 
 
-def _on_ellipsoid(boxes: Floats, reach: Floats, own: Box) -> tuple[Floats, Floats]:
-    """The same in metres; half of a box's diagonal is the way from its middle to a far corner."""
-    x, y = (own[0] + own[2]) / 2, (own[1] + own[3]) / 2
+def _measure_ellipsoid(boxes: Floats, reach: Floats, event_box: Box) -> tuple[Floats, Floats]:
+    """Return distances and radii as `_measure_plane` does, in metres.
+
+    The radius of a box is the distance from its centre to its farthest corner.
+    """
+    x, y = (event_box[0] + event_box[2]) / 2, (event_box[1] + event_box[3]) / 2
     u, v = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
-    here = np.full(len(u), x), np.full(len(u), y)
-    low, high = (_metres(u, v, boxes[:, 0], corner) for corner in (boxes[:, 1], boxes[:, 3]))
-    return _metres(*here, u, v), np.maximum(low, high) + reach
+    event_x, event_y = np.full(len(u), x), np.full(len(u), y)
+    south, north = (
+        _geodesic_lengths_m(u, v, boxes[:, 0], corner) for corner in (boxes[:, 1], boxes[:, 3])
+    )
+    return _geodesic_lengths_m(event_x, event_y, u, v), np.maximum(south, north) + reach
 
 
-def _metres(x: Floats, y: Floats, u: Floats, v: Floats) -> Floats:
-    ways = zip(x.tolist(), y.tolist(), u.tolist(), v.tolist(), strict=True)
-    return np.fromiter((geodesic(*way)[0] for way in ways), np.float64, len(x))
+def _geodesic_lengths_m(x: Floats, y: Floats, u: Floats, v: Floats) -> Floats:
+    ends = zip(x.tolist(), y.tolist(), u.tolist(), v.tolist(), strict=True)
+    return np.fromiter((geodesic(*points)[0] for points in ends), np.float64, len(x))
 
 
 def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Python's hypot, as in the reference: NumPy's may differ from it in the last bit.
+    # The reference uses Python's hypot; NumPy's may differ from it in the last bit.
     return np.fromiter(map(math.hypot, x.tolist(), y.tolist()), np.float64, len(x))
 
 
 class ReferenceScorer:
-    """Scores by the expressions, slowly and plainly."""
+    """Scores matches from their expressions, with the reference implementation."""
 
     def __init__(self, columns: ColumnRegistry, clock: Clock) -> None:
         self._columns = columns
         self._clock = clock
 
-    def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
-        """The score of each match."""
+    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> list[float]:
+        """Return the score of each match."""
         now = self._clock()
-        living = self._filters((shelf, shelf.live_rows(now, shelves.version)) for shelf in shelves)
+        live_filters = self._filters(
+            (segment, segment.live_rows(now, snapshot.version)) for segment in snapshot
+        )
         return reference.scores(
-            self._filters(found),
-            living,
+            self._filters(matches),
+            live_filters,
             event.attributes,
             self._columns.tokenizer.stop_words,
             self._columns.space,
         )
 
-    def _filters(self, rows: Any) -> list[list[Any]]:
+    def _filters(self, rows_of_segments: Any) -> list[list[Any]]:
         return [
-            to_filters(condition_of_row(shelf, row, self._columns), self._columns.space)
-            for shelf, own in rows
-            for row in own.tolist()
+            to_filters(condition_of_row(segment, row, self._columns), self._columns.space)
+            for segment, rows in rows_of_segments
+            for row in rows.tolist()
         ]
 
 
-def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, found: Pairs) -> NDArray[np.float64]:
-    """The score of each pair."""
-    scores = np.empty(len(found))
+def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, pairs: Pairs) -> NDArray[np.float64]:
+    """Return the score of each pair."""
+    scores = np.empty(len(pairs))
     columns = matcher._columns
-    # Scores depend on words and places only: other columns may hold what Python has no value for.
-    asked = columns.attributes(Storage.LIST, Storage.GEOMETRY)
-    given = found.table.events(asked, columns.geometry_attributes(), columns.tokenizer)
+    # Only the columns that scores depend on are read: values of others may have no Python type.
+    names = columns.attributes(Storage.LIST, Storage.GEOMETRY)
+    events = pairs.table.events(names, columns.geometry_attributes(), columns.tokenizer)
     start = 0
-    for values, stop in zip(given, found.stops.tolist(), strict=True):
+    for event, stop in zip(events, pairs.stops.tolist(), strict=True):
         if start < stop:
-            rows = found.rows[start:stop].astype(np.int64)
+            rows = pairs.rows[start:stop].astype(np.int64)
             order = np.argsort(rows)
-            own = by_segment(snapshot, rows[order])
-            scores[start + order] = matcher._scorer.score(snapshot, values, own)
+            matches = by_segment(snapshot, rows[order])
+            scores[start + order] = matcher._scorer.score(snapshot, event, matches)
         start = stop
     return scores

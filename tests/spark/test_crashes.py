@@ -109,7 +109,7 @@ def reached(folder: Path, moment: str, batch: int, before: set[str]) -> bool:
     return begun and any(p.name not in known for p in (folder / "out").glob("part-*.parquet"))
 
 
-def run_and_kill(folder: Path, how: str, moment: str, ahead: int, *, build_lock: bool) -> None:
+def run_and_kill(folder: Path, how: str, moment: str, ahead: int, *, alone: bool) -> None:
     """Start the driver, and kill it at a moment: alone, or with all that it started."""
     batch = max(batches(folder / "checkpoint" / "offsets"), default=-1) + ahead
     before = {path.name for path in (folder / "out").glob("part-*.parquet")}
@@ -117,7 +117,7 @@ def run_and_kill(folder: Path, how: str, moment: str, ahead: int, *, build_lock:
     try:
         until(lambda: driver.poll() is not None or reached(folder, moment, batch, before))
         assert driver.poll() is None, (folder / "log").read_text()[-3000:]
-        if build_lock:
+        if alone:
             driver.kill()
             until(lambda: not members(driver.pid))  # the others see it, and end
     finally:
@@ -145,7 +145,7 @@ def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: 
             driver = started(tmp_path, how)
             assert driver.wait(WAIT_S) == 0, (tmp_path / "log").read_text()[-3000:]
         else:
-            run_and_kill(tmp_path, how, moment, int(rng.integers(1, 3)), build_lock=run == 1)
+            run_and_kill(tmp_path, how, moment, int(rng.integers(1, 3)), alone=run == 1)
         version = len(versions)
         done |= dict.fromkeys(batches(out / "_spark_metadata") - done.keys(), version)
         if moment is not None:

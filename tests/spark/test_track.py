@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 SCHEMA = "vehicle long, time timestamp, geometry string, free boolean"
-KEY_COLUMNS = ["kind", "subscription", "subscriber", "time", "since", "reported", "cause"]
+FIELDS = ["kind", "subscription", "subscriber", "time", "since", "reported", "cause"]
 NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 OPTIONS: dict[str, Any] = {
@@ -70,7 +70,7 @@ def plain(found: list[fp.Notification]) -> list[tuple[Any, ...]]:
 
 def told(result: DataFrame) -> list[tuple[Any, ...]]:
     names = result.columns
-    assert names == ["vehicle", *KEY_COLUMNS]
+    assert names == ["vehicle", *FIELDS]
     rows = []
     for row in result.collect():
         own = {

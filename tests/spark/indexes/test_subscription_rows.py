@@ -11,7 +11,8 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, SubscriptionReader
+from fencepost.spark.indexes.subscription_rows import SubscriptionLayout as Layout
+from fencepost.spark.indexes.subscription_rows import SubscriptionReader
 
 SCHEMA = pa.schema(
     [
@@ -24,9 +25,7 @@ SCHEMA = pa.schema(
 )
 
 
-def read(
-    form: SubscriptionLayout, columns: Any, space: str = "wgs84"
-) -> tuple[Matcher, list[tuple[int, str]]]:
+def read(form: Layout, columns: Any, space: str = "wgs84") -> tuple[Matcher, list[tuple[int, str]]]:
     """A matcher of the rows; those that are read without making one are the same."""
     table, reader = pa.table(columns), SubscriptionReader(form, space, ())
     matcher, bad = reader(table)
@@ -52,7 +51,7 @@ def test_columns_with_nulls_and_bad_values() -> None:
         }
         for k in range(80)
     ]
-    form = SubscriptionLayout({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
+    form = Layout({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
     matcher, bad = read(form, pa.Table.from_pylist(rows, schema=SCHEMA), "planar")
     owners = {}
     for row in rows:
@@ -87,20 +86,20 @@ PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
 @pytest.mark.parametrize(
     ("form", "columns", "reason"),
     [
-        (SubscriptionLayout({"g": ("p", "S_WITHIN")}), {"p": [BOX, b"junk"]}, "the bytes are no WKB"),
-        (SubscriptionLayout({"g": ("p", "S_WITHIN")}), {"p": [BOX, None]}, "there is no geometry"),
+        (Layout({"g": ("p", "S_WITHIN")}), {"p": [BOX, b"junk"]}, "the bytes are no WKB"),
+        (Layout({"g": ("p", "S_WITHIN")}), {"p": [BOX, None]}, "there is no geometry"),
         (
-            SubscriptionLayout({"g": ("p", "S_WITHIN")}),
+            Layout({"g": ("p", "S_WITHIN")}),
             {"p": ["POINT(0 0)", "POINT(500 0)"]},
             "a longitude beyond",
         ),
-        (SubscriptionLayout({"g": ("p", "r")}), {"r": ["S_WITHIN", "x"]}, "no relation is called 'x'"),
-        (SubscriptionLayout({}, {"g": ("p", "d")}), {"d": [1.0, -1.0]}, "saw -1.0"),
-        (SubscriptionLayout({}, {"g": ("p", "d")}), {"d": [1.0, None]}, "saw nan"),
-        (SubscriptionLayout({}, {}, {"t": "w"}), {"w": [["x"], [None]]}, "takes lists of strings; saw [None]"),
-        (SubscriptionLayout({}, {}, {}, {"s": "v"}), {"v": [1.0, float("inf")]}, "106 bits; saw inf"),
+        (Layout({"g": ("p", "r")}), {"r": ["S_WITHIN", "x"]}, "no relation is called 'x'"),
+        (Layout({}, {"g": ("p", "d")}), {"d": [1.0, -1.0]}, "saw -1.0"),
+        (Layout({}, {"g": ("p", "d")}), {"d": [1.0, None]}, "saw nan"),
+        (Layout({}, {}, {"t": "w"}), {"w": [["x"], [None]]}, "takes lists of strings; saw [None]"),
+        (Layout({}, {}, {}, {"s": "v"}), {"v": [1.0, float("inf")]}, "106 bits; saw inf"),
         (
-            SubscriptionLayout({}, {}, {"t": "w"}),
+            Layout({}, {}, {"t": "w"}),
             {"w": pa.array([["x"], [b"\xff"]], pa.list_(pa.binary())).cast(
                 pa.list_(pa.string()), safe=False
             )},
@@ -108,9 +107,7 @@ PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
         ),
     ],
 )  # fmt: skip
-def test_reasons_name_no_row(
-    form: SubscriptionLayout, columns: dict[str, Any], reason: str
-) -> None:
+def test_reasons_name_no_row(form: Layout, columns: dict[str, Any], reason: str) -> None:
     """Its number among the rows of a worker would tell nobody anything."""
     matcher, bad = read(form, {**PLACED, **columns})
     ((row, seen),) = bad
@@ -121,16 +118,14 @@ def test_reasons_name_no_row(
 
 
 def test_relations_that_are_lists() -> None:
-    matcher, bad = read(
-        SubscriptionLayout({"g": ("p", "r")}), {**PLACED, "r": [["S_WITHIN"], ["S_WITHIN"]]}
-    )
+    matcher, bad = read(Layout({"g": ("p", "r")}), {**PLACED, "r": [["S_WITHIN"], ["S_WITHIN"]]})
     assert [row for row, _ in bad] == [0, 1]
     assert all("no relation is called ['S_WITHIN']; give one of" in reason for _, reason in bad)
     assert matcher.ids() == []
 
 
-@pytest.mark.parametrize("form", [SubscriptionLayout(), SubscriptionLayout({}, {}, {}, {"s": "v"})])
-def test_names_that_are_numbers(form: SubscriptionLayout) -> None:
+@pytest.mark.parametrize("form", [Layout(), Layout({}, {}, {}, {"s": "v"})])
+def test_names_that_are_numbers(form: Layout) -> None:
     """As tables of databases have them; a subscriber that is null is the id."""
     columns = {
         "id": pa.array([1, 2, 3]),

@@ -69,10 +69,8 @@ def test_what_is_appended_is_read_from_any_position(
             wanted += [(*one, len(wanted) + k) for k, one in enumerate(group)]
             last = max(folder.glob("*.spool"))
             whole = last.read_bytes()
-            build_cut_tree = whole[-len(torn) :] if torn else b""
-            last.write_bytes(
-                whole + b"FPS1\xff\xff\xff\x7f" + build_cut_tree if build_cut_tree else whole
-            )
+            cut = whole[-len(torn) :] if torn else b""
+            last.write_bytes(whole + b"FPS1\xff\xff\xff\x7f" + cut if cut else whole)
             assert reader.refresh() == len(wanted)
         start = data.draw(st.integers(0, len(wanted)))
         end = data.draw(st.integers(start, len(wanted)))
@@ -87,15 +85,13 @@ def test_what_is_appended_is_read_from_any_position(
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_a_torn_frame_is_cut_off_and_the_place_used_again(
-    tmp_path: Path, build_cut_tree: int
-) -> None:
+def test_a_torn_frame_is_cut_off_and_the_place_used_again(tmp_path: Path, cut: int) -> None:
     made = writer(tmp_path)
     made.append([message(0), message(1)])
     made.append([message(2)])
     made.close()
     path = next(tmp_path.glob("*.spool"))
-    path.write_bytes(path.read_bytes()[:-build_cut_tree])
+    path.write_bytes(path.read_bytes()[:-cut])
     again = writer(tmp_path)
     assert again.end == 2
     again.append([message(7)])

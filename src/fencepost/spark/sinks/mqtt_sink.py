@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT = "fencepost-mqtt-sink"
 _WAIT_S = 60.0
-_MIN_AGE_S = 3600
+_SESSION_EXPIRY_S = 3600
 
 
 def send_mqtt(
@@ -124,7 +124,7 @@ class Publisher:
         self._client.on_connect = on_connect
         self._client.on_publish = on_publish
         # When the connection breaks, the broker is to know which messages it has.
-        connect(self._client, broker, {"SessionExpiryInterval": _MIN_AGE_S}, clean=True)
+        connect(self._client, broker, {"SessionExpiryInterval": _SESSION_EXPIRY_S}, clean=True)
         self._client.loop_start()
         if not ready.wait(_WAIT_S) or self._refusal:
             self.close()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
     from pyspark.sql import DataFrame, SparkSession
 
-    from fencepost.spark.sinks.sink_messages import Outgoing
+    from fencepost.spark.sinks.sink_messages import OutgoingMessage
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -160,19 +160,23 @@ def dead() -> str:
     return gone.url
 
 
-def outgoing(number: int, to: str | None) -> Outgoing:
-    from fencepost.spark.sinks.sink_messages import Outgoing
+def outgoing(number: int, to: str | None) -> OutgoingMessage:
+    from fencepost.spark.sinks.sink_messages import OutgoingMessage
 
-    return Outgoing(f"m{number}", to, json.dumps({"n": number}))
+    return OutgoingMessage(f"m{number}", to, json.dumps({"n": number}))
 
 
 def post(
-    messages: list[Outgoing], attempts: int = 3, *, more: dict[str, str] | None = None, **how: Any
+    messages: list[OutgoingMessage],
+    attempts: int = 3,
+    *,
+    more: dict[str, str] | None = None,
+    **how: Any,
 ) -> dict[str, str]:
-    from fencepost.spark.sinks.webhook_sink import Posting, Webhooks
+    from fencepost.spark.sinks.webhook_sink import WebhookOptions, WebhookSender
 
     options = {"attempts": str(attempts), "pause": "0.001", "timeout": "60", "private": "true"}
-    webhooks = Webhooks(Posting({**options, **(more or {})}), **how)
+    webhooks = WebhookSender(WebhookOptions({**options, **(more or {})}), **how)
     try:
         return {refusal.message.id: refusal.reason for refusal in webhooks.send(messages)}
     finally:
@@ -249,7 +253,7 @@ def test_bodies_are_signed_and_private_addresses_are_not_reached(endpoint: Endpo
 
 
 def test_options_of_webhooks_that_are_wrong() -> None:
-    from fencepost.spark.sinks.webhook_sink import Posting
+    from fencepost.spark.sinks.webhook_sink import WebhookOptions
 
     for options, wrong in [
         ({"timeout": "0"}, "'timeout' is '0'"),
@@ -258,7 +262,7 @@ def test_options_of_webhooks_that_are_wrong() -> None:
         ({"private": "maybe"}, "give true or false"),
     ]:
         with pytest.raises(FencepostError, match=wrong):
-            Posting(options)
+            WebhookOptions(options)
 
 
 @pytest.mark.slow
@@ -374,23 +378,23 @@ def test_matches_are_published_under_ids_that_stay(
 
 
 def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
-    from fencepost.spark.sinks.mqtt_sink import Publisher
+    from fencepost.spark.sinks.mqtt_sink import MqttPublisher
 
     with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
         where = BrokerAddress("127.0.0.1", own.port)
         with pytest.raises(DeliveryError, match=r"refuses the connection: Not authorized"):
-            Publisher(where)
+            MqttPublisher(where)
     with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
-        Publisher(where)
+        MqttPublisher(where)
 
 
 def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
-    from fencepost.spark.sinks.mqtt_sink import Publisher
+    from fencepost.spark.sinks.mqtt_sink import MqttPublisher
 
     rules = tmp_path / "rules"
     rules.write_text("topic readwrite open/#\n")
     with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
-        publisher = Publisher(BrokerAddress("127.0.0.1", own.port))
+        publisher = MqttPublisher(BrokerAddress("127.0.0.1", own.port))
         sent = [outgoing(0, "open/a"), outgoing(1, "shut"), outgoing(2, None), outgoing(3, "a/#")]
         refused = {one.message.id: one.reason for one in publisher.send(sent)}
         publisher.close()

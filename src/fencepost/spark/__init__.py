@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.parquet_sink import write_matches, written_files
     from fencepost.spark.sinks.sink_messages import messages_of
     from fencepost.spark.sinks.webhook_sink import send_webhooks
-    from fencepost.spark.sources.json_payloads import EventsAndLetters, events_of
+    from fencepost.spark.sources.json_payloads import EventsAndDeadLetters, events_of
     from fencepost.spark.sources.mqtt_source import read_mqtt
     from fencepost.spark.stateful.detection_frames import detect
     from fencepost.spark.stateful.tracking_frames import track
 
 __all__ = [
     "BuiltIndex",
-    "EventsAndLetters",
+    "EventsAndDeadLetters",
     "MatchPlan",
     "Progress",
     "ProgressListener",
@@ -65,7 +65,7 @@ _load = lazy_getattr(
         "stateful.detection_frames": ["detect"],
         "matches.match_frames": ["MatchPlan", "match", "plan"],
         "sources.mqtt_source": ["read_mqtt"],
-        "sources.json_payloads": ["EventsAndLetters", "events_of"],
+        "sources.json_payloads": ["EventsAndDeadLetters", "events_of"],
         "matches.stream_progress": ["Progress", "ProgressListener", "progress_of"],
         "indexes.simplification": ["simplify"],
         "sinks.mqtt_sink": ["send_mqtt"],

@@ -420,14 +420,14 @@ def test_each_payload_is_an_event_or_a_dead_letter(sent: list[Any]) -> None:
     """What runs on the workers, against a plain rule of what fits."""
     from pyspark.sql import types as t
 
-    from fencepost.spark.sources.json_payloads import Column, Payloads
+    from fencepost.spark.sources.json_payloads import PayloadColumn, PayloadParser
 
     kinds = {"id": t.StringType(), "n": t.LongType(), "x": t.DoubleType(), "ok": t.BooleanType()}
-    columns = [Column.of(name, kind) for name, kind in kinds.items()]
-    columns.append(Column.of("words", t.ArrayType(t.StringType())))
+    columns = [PayloadColumn.of(name, kind) for name, kind in kinds.items()]
+    columns.append(PayloadColumn.of("words", t.ArrayType(t.StringType())))
     raw = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in sent]
     batch = pa.RecordBatch.from_arrays([pa.array(raw, pa.binary())], ["payload"])
-    (made,) = Payloads(columns, ["payload"])([batch])
+    (made,) = PayloadParser(columns, ["payload"])([batch])
     rows = made.to_pylist()
     assert [row["m0"] for row in rows] == raw
     for one, text, row in zip(sent, raw, rows, strict=True):

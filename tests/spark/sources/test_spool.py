@@ -57,7 +57,7 @@ def test_what_is_appended_is_read_from_any_position(
     """Against a list; after each group the process is gone, and half a frame may be there."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _: None)  # slow, and nothing here loses power
-        patch.setattr(spool_module, "_SEGMENT_BYTES", data.draw(st.sampled_from([1, 2000, 10**6])))
+        patch.setattr(spool_module, "_MAX_FILE_BYTES", data.draw(st.sampled_from([1, 2000, 10**6])))
         folder = Path(name)
         wanted: list[tuple[Any, ...]] = []
         reader = SpoolReader(folder)
@@ -135,7 +135,7 @@ def test_damage_in_the_middle_is_an_error_and_not_a_loss(tmp_path: Path) -> None
 def test_a_segment_that_is_missing_or_short_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool_module, "_SEGMENT_BYTES", 1)
+    monkeypatch.setattr(spool_module, "_MAX_FILE_BYTES", 1)
     made = writer(tmp_path)
     for number in range(4):
         made.append([message(number)])
@@ -153,7 +153,7 @@ def test_a_segment_that_is_missing_or_short_is_an_error(
 def test_files_go_when_every_reader_has_passed_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool_module, "_SEGMENT_BYTES", 1)
+    monkeypatch.setattr(spool_module, "_MAX_FILE_BYTES", 1)
     monkeypatch.setattr(spool_module, "KEPT", 3)
     made = writer(tmp_path)
     for number in range(10):
@@ -228,7 +228,7 @@ def test_large_groups_become_several_frames(tmp_path: Path) -> None:
     many = [message(number, size=1 << 20) for number in range(20)]
     made.append(many)
     reader = SpoolReader(tmp_path)
-    segment = next(iter(reader._segments.values()))
+    segment = next(iter(reader._spool_files.values()))
     assert len(segment.frames) == 3
     assert [row[1] for row in read(reader, 0, 20)] == [one.payload for one in many]
     reader.close()

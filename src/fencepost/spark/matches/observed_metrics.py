@@ -42,7 +42,7 @@ class Observed:
         )
 
 
-def observed_payloads(rows: DataFrame) -> DataFrame:
+def observe_payloads(rows: DataFrame) -> DataFrame:
     """Payloads as they were read; those with a reason why they are no events, counted."""
     from pyspark.sql import functions as F
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-def started(
+def start_query(
     writer: DataStreamWriter,
     checkpoint: str | Path,
     available_now: bool,

@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, PayloadColumn
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from fencepost.delivery.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError
-from fencepost.spark.sinks import started
+from fencepost.spark.sinks import start_query
 from fencepost.spark.sinks.sink_messages import (
-    Outgoing,
-    Refusal,
-    SendingWriter,
-    absolute,
+    MessageStreamWriter,
+    OutgoingMessage,
+    RejectedMessage,
+    absolute_path,
     messages_of,
 )
-from fencepost.spark.sources.mqtt_client import broker_of, client_of, connect
+from fencepost.spark.sources.mqtt_client import broker_of, connect, new_client
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -35,7 +35,7 @@ _SESSION_EXPIRY_S = 3600
 
 def send_mqtt(
     matches: DataFrame,
-    to: str | Column,
+    to: str | PayloadColumn,
     checkpoint: str | Path,
     folder: str | Path,
     *,
@@ -79,8 +79,8 @@ def send_mqtt(
     broker_of(options)  # bad options are reported here, not in a task later
     matches.sparkSession.dataSource.register(MqttSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT)
-    writer = writer.options(**options).option("folder", absolute(folder))
-    return started(writer, checkpoint, available_now, every)
+    writer = writer.options(**options).option("folder", absolute_path(folder))
+    return start_query(writer, checkpoint, available_now, every)
 
 
 class MqttSink(DataSource):
@@ -91,13 +91,13 @@ class MqttSink(DataSource):
         """What `format` calls it."""
         return FORMAT
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:
         """What Spark gives the rows to."""
-        make = partial(Publisher, broker_of(self.options))
-        return SendingWriter(schema.names, self.options["folder"], make)
+        make = partial(MqttPublisher, broker_of(self.options))
+        return MessageStreamWriter(schema.names, self.options["folder"], make)
 
 
-class Publisher:
+class MqttPublisher:
     """Publishes messages, and waits until the broker has them.
 
     Raises
@@ -120,7 +120,7 @@ class Publisher:
         def on_publish(_: Client, __: object, mid: int, reason: Any, ___: object) -> None:
             self._answers[mid] = reason
 
-        self._client = client_of(broker, f"fencepost-sink-{uuid.uuid4().hex}")
+        self._client = new_client(broker, f"fencepost-sink-{uuid.uuid4().hex}")
         self._client.on_connect = on_connect
         self._client.on_publish = on_publish
         # When the connection breaks, the broker is to know which messages it has.
@@ -133,18 +133,20 @@ class Publisher:
                 "see the options 'username', 'password' and 'tls'"
             )
 
-    def send(self, messages: list[Outgoing]) -> list[Refusal]:
+    def send(self, messages: list[OutgoingMessage]) -> list[RejectedMessage]:
         """Publish messages; which the broker did not take, and why."""
         refused, waiting = [], []
         self._answers.clear()
         for message in messages:
             if not message.to:  # to MQTT 5, a topic that was named before
-                refused.append(Refusal(message, "there is no topic to publish it to"))
+                refused.append(RejectedMessage(message, "there is no topic to publish it to"))
                 continue
             try:
                 sent = self._client.publish(message.to, message.body, qos=1)
             except ValueError as error:
-                refused.append(Refusal(message, f"{message.to!r} cannot be published to: {error}"))
+                refused.append(
+                    RejectedMessage(message, f"{message.to!r} cannot be published to: {error}")
+                )
             else:
                 waiting.append((message, sent))
         for message, sent in waiting:
@@ -156,7 +158,7 @@ class Publisher:
                 )
             answer = self._answers.get(sent.mid)
             if answer is not None and answer.is_failure:
-                refused.append(Refusal(message, f"the broker refuses it: {answer}"))
+                refused.append(RejectedMessage(message, f"the broker refuses it: {answer}"))
         return refused
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from fencepost.errors import StoreError
-from fencepost.spark.sinks import started
+from fencepost.spark.sinks import start_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,10 +60,10 @@ def write_matches(
     StoreError
         If the folder has batches of another checkpoint.
     """
-    folder, checkpoint = Path(path).absolute(), Path(checkpoint).absolute()
+    folder, checkpoint = Path(path).absolute_path(), Path(checkpoint).absolute_path()
     _check_belongs(folder, checkpoint)
     writer = matches.writeStream.format("parquet")
-    return started(writer, checkpoint, available_now, every, folder)
+    return start_query(writer, checkpoint, available_now, every, folder)
 
 
 def written_files(path: str | Path) -> list[Path]:

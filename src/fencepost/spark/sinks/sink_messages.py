@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, PayloadColumn
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -38,7 +38,7 @@ _ID_LETTERS = 32
 _NULLS = {"ignoreNullFields": "false"}
 
 
-def messages_of(matches: DataFrame, to: str | Column, event: str = "id") -> DataFrame:
+def messages_of(matches: DataFrame, to: str | PayloadColumn, event: str = "id") -> DataFrame:
     """A message for each match.
 
     Parameters
@@ -81,11 +81,11 @@ def messages_of(matches: DataFrame, to: str | Column, event: str = "id") -> Data
     )
 
 
-def _named(matches: DataFrame, name: str) -> Column:
+def _named(matches: DataFrame, name: str) -> PayloadColumn:
     return f.col(f"`{name.replace('`', '``')}`").alias(name)
 
 
-class Outgoing(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """A message to send."""
 
     id: str
@@ -93,17 +93,17 @@ class Outgoing(NamedTuple):
     body: str
 
 
-class Refusal(NamedTuple):
+class RejectedMessage(NamedTuple):
     """A message that was not taken, and why."""
 
-    message: Outgoing
+    message: OutgoingMessage
     reason: str
 
 
 class Sender(Protocol):
     """Sends messages; says which were not taken, and raises where the rest should wait."""
 
-    def send(self, messages: list[Outgoing]) -> list[Refusal]: ...
+    def send(self, messages: list[OutgoingMessage]) -> list[RejectedMessage]: ...
 
     def close(self) -> None: ...
 
@@ -126,7 +126,7 @@ class Journal:
         except FileNotFoundError:
             return False
 
-    def set_aside(self, refused: Iterable[Refusal]) -> str | None:
+    def write_dead_letters(self, refused: Iterable[RejectedMessage]) -> str | None:
         """Write dead letters, on disk but not yet valid; the name of the file, if there are any."""
         lines = [
             json.dumps({**refusal.message._asdict(), "reason": refusal.reason}) + "\n"
@@ -155,7 +155,7 @@ class Journal:
 
 
 @dataclass
-class _Sent(WriterCommitMessage):
+class _TaskCommit(WriterCommitMessage):
     """What a task tells the driver."""
 
     query: str
@@ -163,7 +163,7 @@ class _Sent(WriterCommitMessage):
     file: str | None
 
 
-class SendingWriter(DataSourceStreamArrowWriter):
+class MessageStreamWriter(DataSourceStreamArrowWriter):
     """A streaming writer of Spark; each task sends with a `Sender` that it makes."""
 
     def __init__(self, names: list[str], folder: str, make: Callable[[], Sender]) -> None:
@@ -187,17 +187,19 @@ class SendingWriter(DataSourceStreamArrowWriter):
         if journal.is_committed(int(batch)):
             for _ in iterator:
                 pass
-            return _Sent(query, int(batch), None)
-        refused: list[Refusal] = []
+            return _TaskCommit(query, int(batch), None)
+        refused: list[RejectedMessage] = []
         with closing(self._make()) as sender:
             for rows in iterator:
                 columns = (rows.column(name).to_pylist() for name in COLUMNS)
-                refused += sender.send([Outgoing(*row) for row in zip(*columns, strict=True)])
-        return _Sent(query, int(batch), journal.set_aside(refused))
+                refused += sender.send(
+                    [OutgoingMessage(*row) for row in zip(*columns, strict=True)]
+                )
+        return _TaskCommit(query, int(batch), journal.write_dead_letters(refused))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks have sent theirs; runs beside the driver."""
-        sent = [message for message in messages if isinstance(message, _Sent)]
+        sent = [message for message in messages if isinstance(message, _TaskCommit)]
         if sent:
             journal = Journal(Path(self._folder), sent[0].query)
             if not journal.is_committed(batchId):
@@ -205,11 +207,11 @@ class SendingWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """A task has failed; the batch will be sent again."""
-        sent = [message for message in messages if isinstance(message, _Sent)]
+        sent = [message for message in messages if isinstance(message, _TaskCommit)]
         if sent:
             Journal(Path(self._folder), sent[0].query).clear()
 
 
-def absolute(folder: str | os.PathLike[str]) -> str:
+def absolute_path(folder: str | os.PathLike[str]) -> str:
     """A folder as an option that means the same in every process."""
-    return str(Path(folder).absolute())
+    return str(Path(folder).absolute_path())

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, PayloadColumn
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -24,28 +24,28 @@ from fencepost.delivery.dispatcher import DeliveryResult, Outcome
 from fencepost.delivery.retry_schedule import RetrySchedule
 from fencepost.delivery.webhook_poster import WebhookPoster
 from fencepost.errors import FencepostError, ModelError
-from fencepost.spark.sinks import started
+from fencepost.spark.sinks import start_query
 from fencepost.spark.sinks.sink_messages import (
-    Outgoing,
-    Refusal,
-    SendingWriter,
-    absolute,
+    MessageStreamWriter,
+    OutgoingMessage,
+    RejectedMessage,
+    absolute_path,
     messages_of,
 )
-from fencepost.spark.sources.mqtt_client import flag, whole_number
+from fencepost.spark.sources.mqtt_client import flag_option, integer_option
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FORMAT = "fencepost-webhook"
-_LONGEST_PAUSE_S = 30.0
-_HOSTS_AT_ONCE = 16
+_MAX_PAUSE_S = 30.0
+_MAX_CONCURRENT_HOSTS = 16
 _CONTENT_TYPE = "application/json"
 
 
 def send_webhooks(
     matches: DataFrame,
-    to: str | Column,
+    to: str | PayloadColumn,
     checkpoint: str | Path,
     folder: str | Path,
     *,
@@ -93,7 +93,7 @@ def send_webhooks(
         Running.
     """
     options = {
-        "folder": absolute(folder),
+        "folder": absolute_path(folder),
         "timeout": str(timeout_s),
         "attempts": str(attempts),
         "pause": str(pause_s),
@@ -101,10 +101,10 @@ def send_webhooks(
     }
     if secret is not None:
         options["secret"] = secret
-    Posting(options)  # bad options are reported here, not in a task later
+    WebhookOptions(options)  # bad options are reported here, not in a task later
     matches.sparkSession.dataSource.register(WebhookSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT).options(**options)
-    return started(writer, checkpoint, available_now, every)
+    return start_query(writer, checkpoint, available_now, every)
 
 
 class WebhookSink(DataSource):
@@ -115,26 +115,24 @@ class WebhookSink(DataSource):
         """What `format` calls it."""
         return FORMAT
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:
         """What Spark gives the rows to."""
-        make = partial(Webhooks, Posting(self.options))
-        return SendingWriter(schema.names, self.options["folder"], make)
+        make = partial(WebhookSender, WebhookOptions(self.options))
+        return MessageStreamWriter(schema.names, self.options["folder"], make)
 
 
-class Posting:
+class WebhookOptions:
     """How to post, from options."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.timeout_s = _seconds(options, "timeout", 10.0)
-        self.attempts = whole_number(options, "attempts", 5)
-        self.schedule = RetrySchedule(
-            _seconds(options, "pause", 0.5), _LONGEST_PAUSE_S, _LONGEST_PAUSE_S
-        )
+        self.attempts = integer_option(options, "attempts", 5)
+        self.schedule = RetrySchedule(_seconds(options, "pause", 0.5), _MAX_PAUSE_S, _MAX_PAUSE_S)
         self.secret = options.get("secret")
-        self.allow_private = flag(options, "private")
+        self.allow_private = flag_option(options, "private")
 
 
-class Webhooks:
+class WebhookSender:
     """Posts messages to their addresses.
 
     Parameters
@@ -146,7 +144,7 @@ class Webhooks:
 
     def __init__(
         self,
-        posting: Posting,
+        posting: WebhookOptions,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -159,15 +157,15 @@ class Webhooks:
         )
         self._runner = asyncio.Runner()
 
-    def send(self, messages: list[Outgoing]) -> list[Refusal]:
+    def send(self, messages: list[OutgoingMessage]) -> list[RejectedMessage]:
         """Post messages; which were not taken, and why."""
-        refused: list[Refusal] = []
-        groups: dict[str, list[Outgoing]] = defaultdict(list)
+        refused: list[RejectedMessage] = []
+        groups: dict[str, list[OutgoingMessage]] = defaultdict(list)
         for message in messages:
             try:
                 url = self._poster.parse_url(message.to)
             except ModelError as error:
-                refused.append(Refusal(message, str(error)))
+                refused.append(RejectedMessage(message, str(error)))
             else:
                 groups[f"{url.scheme}://{url.authority}"].append(message)
         return refused + self._runner.run(self._post_all(groups))
@@ -177,16 +175,16 @@ class Webhooks:
         self._runner.run(self._poster.close())
         self._runner.close()
 
-    async def _post_all(self, groups: Mapping[str, list[Outgoing]]) -> list[Refusal]:
-        at_once = asyncio.Semaphore(_HOSTS_AT_ONCE)
+    async def _post_all(self, groups: Mapping[str, list[OutgoingMessage]]) -> list[RejectedMessage]:
+        at_once = asyncio.Semaphore(_MAX_CONCURRENT_HOSTS)
         work = (self._post_to_host(host, own, at_once) for host, own in groups.items())
         return [one for refused in await asyncio.gather(*work) for one in refused]
 
     async def _post_to_host(
-        self, host: str, messages: list[Outgoing], at_once: asyncio.Semaphore
-    ) -> list[Refusal]:
+        self, host: str, messages: list[OutgoingMessage], at_once: asyncio.Semaphore
+    ) -> list[RejectedMessage]:
         """Post messages one after the other."""
-        refused: list[Refusal] = []
+        refused: list[RejectedMessage] = []
         async with at_once:
             for message in messages:
                 if host not in self._down:
@@ -194,13 +192,13 @@ class Webhooks:
                     if result.outcome is Outcome.OK:
                         continue
                     if result.outcome is not Outcome.FAILED:
-                        refused.append(Refusal(message, result.problem or ""))
+                        refused.append(RejectedMessage(message, result.problem or ""))
                         continue
                     self._down[host] = f"{result.problem}, {self._posting.attempts} times"
-                refused.append(Refusal(message, self._down[host]))
+                refused.append(RejectedMessage(message, self._down[host]))
         return refused
 
-    async def _post(self, message: Outgoing) -> DeliveryResult:
+    async def _post(self, message: OutgoingMessage) -> DeliveryResult:
         """Post a message until it is clear how that went, or attempts are used up."""
         posting, failures = self._posting, 0
         headers = {"idempotency-key": message.id}

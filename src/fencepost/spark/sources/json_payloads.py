@@ -15,7 +15,7 @@ from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.times import DAY, parse_instant
 from fencepost.geometry.readers.raw_shapes import short_repr
-from fencepost.spark.matches.observed_metrics import observed_payloads
+from fencepost.spark.matches.observed_metrics import observe_payloads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,14 +34,14 @@ _WHOLE = {"byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(), "long":
 _REAL = {"float": pa.float32(), "double": pa.float64()}
 
 
-class EventsAndLetters(NamedTuple):
+class EventsAndDeadLetters(NamedTuple):
     """What `events_of` makes of messages."""
 
     events: DataFrame
     dead_letters: DataFrame
 
 
-def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters:
+def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndDeadLetters:
     """The events in the payloads of messages, and the messages that hold none.
 
     Parameters
@@ -55,7 +55,7 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
 
     Returns
     -------
-    EventsAndLetters
+    EventsAndDeadLetters
         `events` has the columns of the schema, then those of the messages but for `payload` and
         names that the schema has taken. An attribute that a payload lacks is null; a string `id`
         it lacks is made of the message's topic, position and time. `dead_letters` has the
@@ -82,16 +82,16 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     wanted = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     if not isinstance(wanted, StructType):
         raise ModelError(f"{schema!r} is no schema; give names and types, as in 'id string'")
-    columns = [Column.of(field.name, field.dataType) for field in wanted]
+    columns = [PayloadColumn.of(field.name, field.dataType) for field in wanted]
     # Read columns travel beside those of the message, so both have plain names on the way.
     read = [StructField(f"e{k}", field.dataType) for k, field in enumerate(wanted)]
     sent = [StructField(f"m{k}", field.dataType) for k, field in enumerate(messages.schema)]
     reason = StructField("reason", StringType())
     parsed = messages.toDF(*(field.name for field in sent)).mapInArrow(
-        Payloads(columns, messages.columns), StructType([*read, *sent, reason])
+        PayloadParser(columns, messages.columns), StructType([*read, *sent, reason])
     )
     if messages.isStreaming:
-        parsed = observed_payloads(parsed)
+        parsed = observe_payloads(parsed)
     own = [col(f"e{k}").alias(field.name) for k, field in enumerate(wanted)]
     besides = [
         col(f"m{k}").alias(name)
@@ -99,13 +99,13 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
         if name != "payload" and name not in wanted.names
     ]
     whole = [col(f"m{k}").alias(name) for k, name in enumerate(messages.columns)]
-    return EventsAndLetters(
+    return EventsAndDeadLetters(
         parsed.where("reason IS NULL").select(*own, *besides),
         parsed.where("reason IS NOT NULL").select(*whole, "reason"),
     )
 
 
-class Column(NamedTuple):
+class PayloadColumn(NamedTuple):
     """A column to read: types of values that Arrow takes as they are, and how to read others."""
 
     name: str
@@ -114,7 +114,7 @@ class Column(NamedTuple):
     read: Callable[[object], object]
 
     @classmethod
-    def of(cls, name: str, kind: DataType) -> Column:
+    def of(cls, name: str, kind: DataType) -> PayloadColumn:
         """The column for a type of Spark."""
         from pyspark.sql.types import ArrayType
 
@@ -143,10 +143,10 @@ class Column(NamedTuple):
         )
 
 
-class Payloads:
+class PayloadParser:
     """What runs on the workers: messages in; columns, the messages and reasons out."""
 
-    def __init__(self, columns: Sequence[Column], names: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[PayloadColumn], names: Sequence[str]) -> None:
         self._columns = list(columns)
         self._names = list(names)
 
@@ -167,7 +167,7 @@ class Payloads:
 
     def _column(
         self,
-        column: Column,
+        column: PayloadColumn,
         rows: list[dict[str, Any]],
         reasons: list[str | None],
         batch: pa.RecordBatch,
@@ -199,7 +199,7 @@ class Payloads:
         return [f"{topic}@{position}-{time}" for topic, position, time in parts]
 
 
-def _value(column: Column, value: object, row: int, reasons: list[str | None]) -> object:
+def _value(column: PayloadColumn, value: object, row: int, reasons: list[str | None]) -> object:
     """A value as Arrow takes it; where there is none, None, and the reason is noted."""
     if value is None:
         return None
@@ -254,7 +254,7 @@ def _well_known(values: Sequence[object]) -> list[object]:
 class _ListOf:
     """Reads a list whose items are all of one type."""
 
-    def __init__(self, item: Column) -> None:
+    def __init__(self, item: PayloadColumn) -> None:
         self._item = item
 
     def __call__(self, value: object) -> object:

@@ -20,10 +20,10 @@ _WAIT_S = 15
 
 def broker_of(options: Mapping[str, str]) -> BrokerAddress:
     """The broker that options name: host, port, username, password, tls, cafile."""
-    tls = flag(options, "tls")
+    tls = flag_option(options, "tls")
     return BrokerAddress(
         options.get("host", "127.0.0.1"),
-        whole_number(options, "port", default_port(tls)),
+        integer_option(options, "port", default_port(tls)),
         options.get("username"),
         options.get("password"),
         tls,
@@ -31,7 +31,7 @@ def broker_of(options: Mapping[str, str]) -> BrokerAddress:
     )
 
 
-def client_of(broker: BrokerAddress, client_id: str, *, manual_ack: bool = False) -> Client:
+def new_client(broker: BrokerAddress, client_id: str, *, manual_ack: bool = False) -> Client:
     """A client that is not connected yet; it connects again by itself when it lost the broker."""
     try:
         from paho.mqtt.client import Client
@@ -74,7 +74,7 @@ def connect(
         ) from error
 
 
-def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
+def integer_option(options: Mapping[str, str], name: str, default: int) -> int:
     """An option that is a positive number."""
     text = options.get(name, str(default))
     if not (text.isascii() and text.isdigit() and int(text)):
@@ -82,7 +82,7 @@ def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def flag(options: Mapping[str, str], name: str) -> bool:
+def flag_option(options: Mapping[str, str], name: str) -> bool:
     """An option that is true or false, and false if left out."""
     text = options.get(name, "false").lower()
     if text not in {"true", "false"}:

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fencepost.atomic_replace import replace_file
 from fencepost.delivery.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError
-from fencepost.spark.sources.mqtt_client import client_of, connect
-from fencepost.spark.sources.spool import KEPT, SpoolWriter
+from fencepost.spark.sources.mqtt_client import connect, new_client
+from fencepost.spark.sources.spool import MIN_RETAINED_MESSAGES, SpoolWriter
 from fencepost.spark.sources.spool_files import Message
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_UNACKNOWLEDGED = 1000  # at once, at most; with those that come again it stays well below KEPT
-_FOREVER = 0xFFFFFFFF
+_MAX_UNACKNOWLEDGED = 1000  # at once, at most; with those that come again it stays well below KEPT
+_NEVER_EXPIRES = 0xFFFFFFFF
 _WAIT_S = 30.0
 _MARK = re.compile(r"fencepost/fencepost-[0-9a-f]{32}/mark")  # of this client or another
 
 
-class _Arrival(NamedTuple):
+class _ReceivedMessage(NamedTuple):
     message: Message
     mid: int
     qos: int
@@ -79,18 +79,20 @@ class Receiver:
         self._session = _Session(folder)
         self._spool = spool
         self._seen: OrderedDict[bytes, None] = OrderedDict()
-        for topic, payload in spool.last(KEPT):
+        for topic, payload in spool.last(MIN_RETAINED_MESSAGES):
             self._remember(_digest(topic, payload))
-        self._arrived: SimpleQueue[_Arrival | None] = SimpleQueue()
+        self._arrived: SimpleQueue[_ReceivedMessage | None] = SimpleQueue()
         self._connection = 0
         self._subscribed = threading.Event()
         self._marks: dict[bytes, threading.Event] = {}
         self._error: FencepostError | None = None
-        self._client = client_of(broker, self._session.client_id, manual_ack=True)
+        self._client = new_client(broker, self._session.client_id, manual_ack=True)
         self._client.on_connect = self._on_connect
         self._client.on_subscribe = self._on_subscribe
         self._client.on_message = self._on_message
-        self._keeper = threading.Thread(target=self._keep, name="fencepost-spool", daemon=True)
+        self._writer_thread = threading.Thread(
+            target=self._write_received, name="fencepost-spool", daemon=True
+        )
         self._start()
 
     def check(self) -> None:
@@ -131,7 +133,7 @@ class Receiver:
 
     def _leave(self) -> None:
         self._arrived.put(None)
-        self._keeper.join()
+        self._writer_thread.join()
         self._client.disconnect()
         self._client.loop_stop()
 
@@ -140,9 +142,9 @@ class Receiver:
         return f"fencepost/{self._session.client_id}/mark"
 
     def _start(self) -> None:
-        asked = {"SessionExpiryInterval": _FOREVER, "ReceiveMaximum": _UNACKNOWLEDGED}
+        asked = {"SessionExpiryInterval": _NEVER_EXPIRES, "ReceiveMaximum": _MAX_UNACKNOWLEDGED}
         connect(self._client, self._broker, asked, clean=False)
-        self._keeper.start()
+        self._writer_thread.start()
         self._client.loop_start()
         if not self._subscribed.wait(_WAIT_S):
             self._refused("does not answer; is it one of MQTT 5?")
@@ -192,7 +194,7 @@ class Receiver:
         kept = Message(
             message.topic, bytes(message.payload), time.time_ns() // 1000, bool(message.dup)
         )
-        self._arrived.put(_Arrival(kept, message.mid, message.qos, self._connection))
+        self._arrived.put(_ReceivedMessage(kept, message.mid, message.qos, self._connection))
 
     def _refused(self, what: str) -> None:
         self._fail(DeliveryError(f"the broker at {self._broker} {what}"))
@@ -206,9 +208,9 @@ class Receiver:
 
     # ------------------------------------------------------------------------ on our own thread
 
-    def _keep(self) -> None:
+    def _write_received(self) -> None:
         while (first := self._arrived.get()) is not None:
-            group: list[_Arrival] = [first]
+            group: list[_ReceivedMessage] = [first]
             last = False
             while not self._arrived.empty():
                 arrival = self._arrived.get()
@@ -217,7 +219,7 @@ class Receiver:
                     break
                 group.append(arrival)
             try:
-                self._keep_group(group)
+                self._write_group(group)
             except FencepostError as error:
                 self._fail(error)
                 return
@@ -228,7 +230,7 @@ class Receiver:
             if last:
                 return
 
-    def _keep_group(self, group: list[_Arrival]) -> None:
+    def _write_group(self, group: list[_ReceivedMessage]) -> None:
         new = []
         for arrival in group:
             message = arrival.message
@@ -236,7 +238,7 @@ class Receiver:
                 continue
             digest = _digest(message.topic, message.payload)
             known = digest in self._seen
-            if not (known and message.redelivered and _carries_id(message.payload)):
+            if not (known and message.redelivered and _has_id(message.payload)):
                 new.append(message)
             self._remember(digest)
         if new:
@@ -252,7 +254,7 @@ class Receiver:
     def _remember(self, digest: bytes) -> None:
         self._seen[digest] = None
         self._seen.move_to_end(digest)
-        if len(self._seen) > KEPT:
+        if len(self._seen) > MIN_RETAINED_MESSAGES:
             self._seen.popitem(last=False)
 
 
@@ -279,7 +281,7 @@ def _digest(topic: str, payload: bytes) -> bytes:
     return blake2b(len(name).to_bytes(4, "little") + name + payload, digest_size=16).digest()
 
 
-def _carries_id(payload: bytes) -> bool:
+def _has_id(payload: bytes) -> bool:
     """Whether a payload is a JSON object with an id, or a Feature with one."""
     try:
         value = json.loads(payload)

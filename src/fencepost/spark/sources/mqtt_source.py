@@ -26,16 +26,16 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from fencepost.errors import FencepostError, StoreError
-from fencepost.spark.sources.mqtt_client import broker_of, whole_number
+from fencepost.spark.sources.mqtt_client import broker_of, integer_option
 from fencepost.spark.sources.mqtt_receiver import Receiver
 from fencepost.spark.sources.spool import SpoolReader, open_writer
-from fencepost.spark.sources.spool_files import Range, read_range
+from fencepost.spark.sources.spool_files import MessageRange, read_range
 
 FORMAT = "fencepost-mqtt"
 _SCHEMA = "topic string, payload binary, received timestamp, redelivered boolean, position long"
-_PARTITION = 10_000  # messages; as many as Spark puts into one Arrow batch
+_PARTITION_MESSAGES = 10_000  # messages; as many as Spark puts into one Arrow batch
 _TAKE_OVER_S = 1.0
-_LONGEST = 65_535
+_MAX_FILTER_BYTES = 65_535
 
 
 def read_mqtt(
@@ -74,14 +74,14 @@ def read_mqtt(
     """
     options: dict[str, Any] = {
         "topics": json.dumps([topics] if isinstance(topics, str) else list(topics)),
-        "spool": str(Path(spool).absolute()),
+        "spool": str(Path(spool).absolute_path()),
         "reader": reader,
         **broker,
     }
     if max_messages is not None:
         options["maxMessages"] = max_messages
     texts = {name: str(value) for name, value in options.items() if value is not None}
-    _Settings(texts)  # bad options are reported here, not in another process later
+    _SourceOptions(texts)  # bad options are reported here, not in another process later
     spark.dataSource.register(MqttSource)
     return spark.readStream.format(FORMAT).options(**texts).load()
 
@@ -103,12 +103,12 @@ class MqttSource(DataSource):
         return MqttStreamReader(self.options)
 
 
-class _Part(InputPartition):
-    def __init__(self, value: Range) -> None:
+class _RangePartition(InputPartition):
+    def __init__(self, value: MessageRange) -> None:
         self.value = value
 
 
-class _Settings:
+class _SourceOptions:
     """The options, read and checked."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -128,7 +128,7 @@ class _Settings:
         self.spool = Path(options["spool"])
         self.reader = options.get("reader", "default")
         limited = "maxMessages" in options
-        self.most = whole_number(options, "maxMessages", 1) if limited else None
+        self.most = integer_option(options, "maxMessages", 1) if limited else None
         self.broker = broker_of(options)
 
 
@@ -136,7 +136,7 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are positions in the spool; nothing is opened before Spark asks for one."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._settings = _Settings(options)
+        self._settings = _SourceOptions(options)
         self._spool: SpoolReader | None = None
         self._receiver: Receiver | None = None
         self._target: int | None = None
@@ -184,8 +184,8 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spool = self._open()
         if end["position"] > spool.end:
             spool.refresh()
-        found = spool.ranges(start["position"], end["position"], _PARTITION)
-        return [_Part(some) for some in found]
+        found = spool.ranges(start["position"], end["position"], _PARTITION_MESSAGES)
+        return [_RangePartition(some) for some in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of a partition; runs in a task."""
@@ -231,7 +231,7 @@ def _check_filter(topic: object) -> None:
     levels = topic.split("/") if isinstance(topic, str) else []
     if (
         not isinstance(topic, str)
-        or not 0 < len(topic.encode()) <= _LONGEST
+        or not 0 < len(topic.encode()) <= _MAX_FILTER_BYTES
         or "\0" in topic
         or any(("#" in level or "+" in level) and len(level) > 1 for level in levels)
         or "#" in levels[:-1]

@@ -28,8 +28,8 @@ from fencepost.atomic_replace import replace_file, sync_folder
 from fencepost.errors import StoreError
 from fencepost.spark.sources.spool_files import (
     Message,
-    Range,
-    Segment,
+    MessageRange,
+    SpoolFile,
     damaged,
     frames_of,
     ranges_of,
@@ -37,9 +37,9 @@ from fencepost.spark.sources.spool_files import (
 )
 
 #: So many messages of the end stay on disk although every reader has passed them.
-KEPT = 4096
+MIN_RETAINED_MESSAGES = 4096
 
-_SEGMENT_BYTES = 64 << 20
+_MAX_FILE_BYTES = 64 << 20
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -49,18 +49,18 @@ class SpoolWriter:
     def __init__(self, folder: Path, lock: int) -> None:
         self._folder = folder
         self._lock = lock
-        found = _segments(folder)
-        self._segment = found[-1] if found else self._create(0)
-        torn = self._segment.look()
-        self._file = os.open(self._segment.path, os.O_WRONLY | os.O_APPEND)
+        found = _spool_files(folder)
+        self._current_file = found[-1] if found else self._create(0)
+        torn = self._current_file.scan()
+        self._file = os.open(self._current_file.path, os.O_WRONLY | os.O_APPEND)
         if torn:
-            os.ftruncate(self._file, self._segment.size)
+            os.ftruncate(self._file, self._current_file.size)
             os.fsync(self._file)
 
     @property
     def end(self) -> int:
         """The position after the last message."""
-        return self._segment.end
+        return self._current_file.end
 
     def append(self, messages: Sequence[Message]) -> None:
         """Write messages at the end; on return they are on disk.
@@ -83,11 +83,11 @@ class SpoolWriter:
     def last(self, count: int) -> list[tuple[str, bytes]]:
         """Topics and payloads of the last messages, as many as are there and asked for."""
         found: list[tuple[str, bytes]] = []
-        for segment in reversed(_segments(self._folder)):
+        for segment in reversed(_spool_files(self._folder)):
             wanted = count - len(found)
             if not wanted:
                 break
-            segment.look()
+            segment.scan()
             rows: list[tuple[str, bytes]] = []
             for some in ranges_of(segment, segment.end - wanted, segment.end, wanted):
                 for batch in read_range(some):
@@ -102,19 +102,19 @@ class SpoolWriter:
         os.close(self._lock)
 
     def _write(self, count: int, frame: bytes) -> None:
-        size = self._segment.size
-        if size and size + len(frame) > _SEGMENT_BYTES:
+        size = self._current_file.size
+        if size and size + len(frame) > _MAX_FILE_BYTES:
             os.fsync(self._file)
             os.close(self._file)
-            self._segment = self._create(self.end)
-            self._file = os.open(self._segment.path, os.O_WRONLY | os.O_APPEND)
+            self._current_file = self._create(self.end)
+            self._file = os.open(self._current_file.path, os.O_WRONLY | os.O_APPEND)
         left = memoryview(frame)
         while left:
             left = left[os.write(self._file, left) :]
-        self._segment.wrote(count, len(frame))
+        self._current_file.record_frame(count, len(frame))
 
-    def _create(self, first: int) -> Segment:
-        made = Segment(self._folder / f"{first:020d}.spool", first)
+    def _create(self, first: int) -> SpoolFile:
+        made = SpoolFile(self._folder / f"{first:020d}.spool", first)
         os.close(os.open(made.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         sync_folder(self._folder)
         return made
@@ -167,7 +167,7 @@ class SpoolReader:
                 "name of its own, with the option 'reader'"
             )
         self._lock = lock
-        self._segments: dict[Path, Segment] = {}
+        self._spool_files: dict[Path, SpoolFile] = {}
         try:
             with self._alone():
                 self.refresh()
@@ -180,26 +180,26 @@ class SpoolReader:
     @property
     def first(self) -> int:
         """The position of the oldest message that is there, or would be."""
-        return min((segment.first for segment in self._segments.values()), default=0)
+        return min((segment.first for segment in self._spool_files.values()), default=0)
 
     @property
     def end(self) -> int:
         """The position after the last message seen by `refresh`."""
-        return max((segment.end for segment in self._segments.values()), default=0)
+        return max((segment.end for segment in self._spool_files.values()), default=0)
 
     def refresh(self) -> int:
         """Look what has come; the position after the last message."""
-        there = _segments(self._folder)
-        self._segments = {new.path: self._segments.get(new.path, new) for new in there}
-        known = list(self._segments.values())
+        there = _spool_files(self._folder)
+        self._spool_files = {new.path: self._spool_files.get(new.path, new) for new in there}
+        known = list(self._spool_files.values())
         for segment, later in zip(known, [*known[1:], None], strict=False):
             if later is None:
-                segment.look()
-            elif segment.end < later.first and (segment.look() or segment.end < later.first):
+                segment.scan()
+            elif segment.end < later.first and (segment.scan() or segment.end < later.first):
                 raise damaged(segment)
         return self.end
 
-    def ranges(self, start: int, end: int, most: int) -> list[Range]:
+    def ranges(self, start: int, end: int, most: int) -> list[MessageRange]:
         """What is at positions `start` to before `end`, in ranges of at most `most` messages.
 
         Raises
@@ -215,7 +215,7 @@ class SpoolReader:
             )
         return [
             some
-            for segment in self._segments.values()
+            for segment in self._spool_files.values()
             for some in ranges_of(segment, start, end, most)
         ]
 
@@ -225,12 +225,12 @@ class SpoolReader:
             self._note(position)
             marks = [path for path in self._mark.parent.iterdir() if _NAME.fullmatch(path.name)]
             passed = min(int(path.read_text()) for path in marks)
-            needed = min(passed, self.end - KEPT)
-            known = list(self._segments.values())
+            needed = min(passed, self.end - MIN_RETAINED_MESSAGES)
+            known = list(self._spool_files.values())
             for segment, later in pairwise(known):
                 if later.first <= needed:
                     segment.path.unlink(missing_ok=True)
-                    del self._segments[segment.path]
+                    del self._spool_files[segment.path]
 
     def close(self) -> None:
         """Let another one of this name read."""
@@ -250,8 +250,8 @@ class SpoolReader:
             os.close(lock)
 
 
-def _segments(folder: Path) -> list[Segment]:
-    return [Segment(path, int(path.stem)) for path in sorted(folder.glob("*.spool"))]
+def _spool_files(folder: Path) -> list[SpoolFile]:
+    return [SpoolFile(path, int(path.stem)) for path in sorted(folder.glob("*.spool"))]
 
 
 def _lock(path: Path, wait_s: float) -> int | None:

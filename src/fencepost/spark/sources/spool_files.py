@@ -35,7 +35,7 @@ SCHEMA = _STORED.append(pa.field("position", pa.int64()))  # as it is read
 _HEADER = struct.Struct("<4sIQII")
 _CHECKED = struct.Struct("<4sIQI")  # the header but for the checksum
 _MAGIC = b"FPS1"
-_FRAME_BYTES = 8 << 20
+_MAX_FRAME_BYTES = 8 << 20
 
 
 class Message(NamedTuple):
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     end: int
 
 
-class Range(NamedTuple):
+class MessageRange(NamedTuple):
     """Neighbouring messages of a segment, the first of them `skipped` after byte `start`."""
 
     path: str
@@ -66,7 +66,7 @@ class Range(NamedTuple):
 
 
 @dataclass
-class Segment:
+class SpoolFile:
     """A segment, and those of its frames that have been seen whole."""
 
     path: Path
@@ -83,7 +83,7 @@ class Segment:
         """How many bytes its frames take."""
         return self.frames[-1].end if self.frames else 0
 
-    def look(self) -> int:
+    def scan(self) -> int:
         """Look for frames that are new since the last look; how many torn bytes follow them.
 
         Raises
@@ -106,7 +106,7 @@ class Segment:
             raise damaged(self)
         return len(data) - at
 
-    def wrote(self, count: int, size: int) -> None:
+    def record_frame(self, count: int, size: int) -> None:
         """Take a frame of so many messages and bytes as seen: it was written just now."""
         self.frames.append(Frame(self.end, count, self.size, self.size + size))
 
@@ -122,7 +122,7 @@ class Segment:
         return Frame(first, count, base + at, base + body + length)
 
 
-def damaged(segment: Segment) -> StoreError:
+def damaged(segment: SpoolFile) -> StoreError:
     """The error to raise where a segment is not readable."""
     return StoreError(
         f"the spool is damaged: {segment.path} cannot be read from byte {segment.size} on, at "
@@ -135,7 +135,7 @@ def frames_of(messages: Sequence[Message], first: int) -> Iterator[tuple[int, by
     at = 0
     while at < len(messages):
         end, size = at + 1, len(messages[at].payload)
-        while end < len(messages) and size + len(messages[end].payload) <= _FRAME_BYTES:
+        while end < len(messages) and size + len(messages[end].payload) <= _MAX_FRAME_BYTES:
             size += len(messages[end].payload)
             end += 1
         columns = zip(*messages[at:end], strict=True)
@@ -147,18 +147,18 @@ def frames_of(messages: Sequence[Message], first: int) -> Iterator[tuple[int, by
         at = end
 
 
-def ranges_of(segment: Segment, start: int, end: int, most: int) -> Iterator[Range]:
+def ranges_of(segment: SpoolFile, start: int, end: int, most: int) -> Iterator[MessageRange]:
     """The messages of a segment from one position to before another, at most so many a range."""
     start, end = max(start, segment.first), min(end, segment.end)
     while start < end:
         at = bisect_right(segment.frames, start, key=lambda frame: frame.first)
         frame = segment.frames[at - 1]
         count = min(most, end - start)
-        yield Range(str(segment.path), frame.start, start - frame.first, count)
+        yield MessageRange(str(segment.path), frame.start, start - frame.first, count)
         start += count
 
 
-def read_range(some: Range) -> Iterator[pa.RecordBatch]:
+def read_range(some: MessageRange) -> Iterator[pa.RecordBatch]:
     """The messages of a range, with their positions."""
     try:
         file = pa.memory_map(some.path)

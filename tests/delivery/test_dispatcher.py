@@ -216,7 +216,7 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     def script(_: int, __: str, positions: list[int]) -> DeliveryResult:
         if 3 not in positions:
             return well(positions)
-        outcome = Outcome.REFUSED if positions == [3] else Outcome.FAILED
+        outcome = Outcome.REJECTED if positions == [3] else Outcome.FAILED
         return DeliveryResult(outcome, problem="it answered 400")
 
     carrier = Scripted(script, batch_size=10)
@@ -239,7 +239,7 @@ def test_messages_that_were_taken_before_one_that_was_not_are_acknowledged(folde
     stage.publish(*[{"a": 1}] * 5)
 
     def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
-        return DeliveryResult(Outcome.REFUSED, 2, "no") if attempt == 1 else well(positions)
+        return DeliveryResult(Outcome.REJECTED, 2, "no") if attempt == 1 else well(positions)
 
     carrier = Scripted(script, batch_size=10)
     stage.run(carrier)
@@ -337,7 +337,7 @@ def test_setting_an_endpoint_anew_ends_its_wait(folder: Path) -> None:
             await asyncio.sleep(0.001)
         posting.wake(stage.numbers["a"])  # a message alone does not
         stage.set("a", "good")
-        posting.wake(stage.numbers["a"], changed=True)
+        posting.wake(stage.numbers["a"], endpoint_changed=True)
         while len(posting):
             await asyncio.sleep(0.001)
         assert len(carrier.attempts) == 2

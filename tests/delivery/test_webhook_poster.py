@@ -75,8 +75,8 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
         (299, {}, Outcome.OK, 0),
         (301, {"location": "http://127.0.0.1/"}, Outcome.MOVED, 0),
         (308, {"location": "http://127.0.0.1/"}, Outcome.MOVED, 0),
-        (400, {}, Outcome.REFUSED, 0),
-        (404, {"retry-after": "7"}, Outcome.REFUSED, 0),
+        (400, {}, Outcome.REJECTED, 0),
+        (404, {"retry-after": "7"}, Outcome.REJECTED, 0),
         (408, {}, Outcome.FAILED, 0),
         (410, {}, Outcome.GONE, 0),
         (425, {}, Outcome.FAILED, 0),
@@ -104,7 +104,7 @@ def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
 
     with receiving(answer) as receiver:
         found = post(endpoint(receiver.url), three)
-        assert (found.outcome, found.delivered) == (Outcome.REFUSED, 1)
+        assert (found.outcome, found.delivered) == (Outcome.REJECTED, 1)
         assert [receiver.next().messages[0]["id"] for _ in range(2)] == ["1", "2"]
         together = post(endpoint(receiver.url, batch=3), three)
         assert (together.outcome, together.delivered) == (Outcome.FAILED, 0)

@@ -76,7 +76,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield server.url, server.key("publish", "subscribe", "admin")
 
 
-_ALLOWED = schemathesis.openapi_document.from_dict(openapi_document(OPERATIONS))
+_ALLOWED = schemathesis.openapi.from_dict(openapi_document(OPERATIONS))
 _ENDLESS = ("/v1/subscribers/{id}/stream",)
 
 

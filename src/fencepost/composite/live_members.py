@@ -23,8 +23,8 @@ from fencepost.kernels.detect.member_grid import (
     NODES,
     POOL,
     ROW,
-    Asked,
     MemberArrays,
+    PartnerQuery,
 )
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 from fencepost.kernels.runtime.struct_references import struct_ref
@@ -201,11 +201,11 @@ class LiveMembers:
     # Finding
 
     def find(
-        self, asked: Asked, anchors: Items, earliest: Items, latest: Items
+        self, asked: PartnerQuery, anchors: Items, earliest: Items, latest: Items
     ) -> tuple[Items, Items]:
         """Which anchor (by number) and item may be related; boxes and times are looked at only."""
         while True:
-            count = kernels.find(
+            count = kernels.find_members(
                 self.struct_ref, asked, anchors, earliest, latest, self._numbers, self._found
             )
             if count <= len(self._found):

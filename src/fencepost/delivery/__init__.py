@@ -1,17 +1,14 @@
-"""How messages reach subscribers: envelopes, live queues, webhooks and MQTT.
+"""Delivery of messages to subscribers: envelopes, live connections, webhooks and MQTT.
 
-- `address_policy`: Which URLs and which addresses of the network a webhook may go to
-- `cloud_events`: Messages as CloudEvents 1.0 in JSON
-- `connection_hub`: Who is connected, and what was just committed for them
-- `dispatcher`: Hands messages over to endpoints by itself, each endpoint at its own pace
-- `mqtt_address`: Where an MQTT broker is, and its topics: where events come in, and where
-  messages go out
-- `mqtt_link`: One connection to an MQTT broker, made again whenever it is lost
-- `retry_schedule`: When to try again, and when to give up; for servers, jobs and clients alike
-- `webhook_poster`: Hands messages over to webhooks: posts bodies to URLs, and says what the
-  answers mean
-- `webhook_signature`: Signatures of webhooks: who holds the secret can tell that a body is ours,
-  and new
+- `address_policy`: `AddressPolicy`, the URLs and addresses that webhooks may be posted to
+- `cloud_events`: `EnvelopeFormatter`, messages as CloudEvents 1.0 in JSON
+- `connection_hub`: `ConnectionHub`, live connections and the messages that are pushed to them
+- `dispatcher`: `Dispatcher`, which delivers messages from the outbox to endpoints, with retries
+- `mqtt_address`: `BrokerAddress`, and the topics of events and messages
+- `mqtt_connection`: `MqttConnection`, one connection to an MQTT broker, which reconnects
+- `retry_schedule`: `RetrySchedule`, waits between retries, and when to give up; clients use it too
+- `webhook_poster`: `WebhookPoster` and `WebhookSender`, HTTP requests to webhooks
+- `webhook_signature`: `signature` and `verify_webhook`, HMAC signatures of webhook requests
 """
 
 from __future__ import annotations
@@ -34,20 +31,20 @@ if TYPE_CHECKING:
     from fencepost.delivery.webhook_poster import WebhookSender
 
 __all__ = [
-    "BrokerAddress",
-    "EnvelopeFormatter",
     "AddressPolicy",
+    "BrokerAddress",
     "DeliveryResult",
     "Dispatcher",
-    "RetrySchedule",
-    "PendingMessage",
-    "WebhookSender",
+    "EnvelopeFormatter",
     "Outcome",
-    "parse_broker_address",
-    "validate_topic",
+    "PendingMessage",
+    "RetrySchedule",
+    "WebhookSender",
     "default_topic",
-    "unwrap",
+    "parse_broker_address",
     "parse_webhook_url",
+    "unwrap",
+    "validate_topic",
 ]
 
 if not TYPE_CHECKING:

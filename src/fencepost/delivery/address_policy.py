@@ -1,9 +1,10 @@
-"""Which URLs and which addresses of the network a webhook may go to.
+"""`AddressPolicy`: the URLs and network addresses that webhooks may be posted to.
 
-URLs are read strictly: what could be read in two ways is refused. A server that posts where its
-users say could be made to reach what only it can reach: itself, its neighbours, the metadata of the
-cloud that it runs in. So an address must be one that everybody on the internet can reach; where it
-holds an IPv4 address (mapped, 6to4, NAT64), that one, too.
+It guards against server-side request forgery: a server that posts to URLs of its users could be
+made to reach addresses that only it can reach, such as itself, its neighbours, or the metadata
+service of its cloud. Addresses must therefore be public; an IPv4 address embedded in an IPv6
+address (mapped, 6to4, NAT64) must be public too. URLs are parsed strictly: a text that two parsers
+could read differently is rejected.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from urllib.parse import urlsplit
 
 from fencepost.errors import DeliveryError, ModelError
 
-_PORTS = {"http": 80, "https": 443}
-_LONGEST = 2_000
-_PLAIN = re.compile(r"[!-\[\]-~]+\Z")  # ASCII that is seen, and no backslash
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_URL_LENGTH = 2_000
+_VISIBLE_ASCII = re.compile(r"[!-\[\]-~]+\Z")  # without the backslash
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 _NUMBER = re.compile(r"(0x[0-9a-f]*|[0-9]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """Where to post.
+    """A parsed webhook URL.
 
     Attributes
     ----------
     scheme : {"http", "https"}
     host : str
-        A name in small letters without a dot at its end, or an address without brackets.
+        A lower-case name without a trailing dot, or an address without brackets.
     port : int
     target : str
         The path and the query.
@@ -49,84 +50,84 @@ class Url:
 
     @property
     def address(self) -> Address | None:
-        """The address that the host is, where it is no name."""
-        return literal(self.host)
+        """The host as an address; None for a name."""
+        return literal_address(self.host)
 
     @property
     def authority(self) -> str:
-        """Host and port as a request names them."""
+        """Host and port as the `Host` header gives them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
-def parse_webhook_url(given: object, *, allow_any_port: bool = False) -> Url:
-    """A URL that a webhook may have.
+def parse_webhook_url(url: object, *, allow_any_port: bool = False) -> Url:
+    """Parse the URL of a webhook.
 
     Parameters
     ----------
     allow_any_port : bool
-        Whether ports below 1024 other than 80 and 443 are allowed: other protocols live there.
+        Whether to allow ports below 1024 other than 80 and 443, where other protocols are served.
 
     Raises
     ------
     ModelError
-        Where it is none.
+        If the text is not a URL, is ambiguous, or is not allowed.
     """
-    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST:
-        raise ModelError(f"`url` is a text of at most {_LONGEST:,} characters")
-    if not _PLAIN.match(given):
-        raise ModelError("`url` holds spaces, backslashes or letters beyond ASCII; encode them")
+    if not isinstance(url, str) or not 0 < len(url) <= _MAX_URL_LENGTH:
+        raise ModelError(f"`url` is a text of at most {_MAX_URL_LENGTH:,} characters")
+    if not _VISIBLE_ASCII.match(url):
+        raise ModelError("`url` contains spaces, backslashes or non-ASCII letters; encode them")
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ModelError(f"`url` cannot be read: {error}") from None
-    if parts.scheme not in _PORTS:
-        raise ModelError(f"`url` begins with https:// or http://; saw {given!r:.40}")
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise ModelError(f"`url` begins with https:// or http://; saw {url!r:.40}")
     if "@" in parts.netloc:
-        raise ModelError("`url` names a user; put what is secret into `headers`")
-    if parts.fragment or "#" in given:
+        raise ModelError("`url` contains a user name; put credentials into `headers`")
+    if parts.fragment or "#" in url:
         raise ModelError("`url` has a fragment, which is never sent; leave it out")
     if port is None:
         if parts.netloc.endswith(":"):
-            raise ModelError("`url` has a colon without a port; leave it out")
-        port = _PORTS[parts.scheme]
-    if not allow_any_port and port < 1024 and port not in _PORTS.values():
+            raise ModelError("`url` has a colon without a port; remove the colon")
+        port = _DEFAULT_PORTS[parts.scheme]
+    if not allow_any_port and port < 1024 and port not in _DEFAULT_PORTS.values():
         raise ModelError(f"webhooks go to port 80, 443 or one from 1024 on; saw {port}")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Url(parts.scheme, _host(host or "", parts.netloc), port, target)
+    return Url(parts.scheme, _parse_host(host or "", parts.netloc), port, target)
 
 
-def _host(given: str, netloc: str) -> str:
+def _parse_host(text: str, netloc: str) -> str:
     if netloc.startswith("["):
-        address = literal(given)
+        address = literal_address(text)
         if not isinstance(address, IPv6Address) or address.scope_id is not None:
-            raise ModelError(f"`url` has no IPv6 address in its brackets; saw {netloc!r:.60}")
+            raise ModelError(f"`url` must have an IPv6 address in its brackets; saw {netloc!r:.60}")
         return str(address)
-    host = given.removesuffix(".")
+    host = text.removesuffix(".")
     labels = host.split(".")
     if len(host) > 253 or not all(map(_LABEL.match, labels)):
-        raise ModelError(f"`url` has no name of a host; saw {given!r:.60}")
-    if _NUMBER.match(labels[-1]) and literal(host) is None:
-        # 127.1, 0x7f000001 and 2130706433 are 127.0.0.1 to some, and names to others.
-        raise ModelError(f"write the address as four decimal numbers; saw {given!r:.60}")
+        raise ModelError(f"`url` has no valid host name; saw {text!r:.60}")
+    if _NUMBER.match(labels[-1]) and literal_address(host) is None:
+        # Some parsers read 127.1, 0x7f000001 and 2130706433 as 127.0.0.1, others as names.
+        raise ModelError(f"write the address as four decimal numbers; saw {text!r:.60}")
     return host
 
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a name; a name that has none is an OSError."""
+"""Returns the addresses of a host name, or raises OSError if it has none."""
 
-# IANA's registries of special addresses, but for those that are reachable by everybody.
+# IANA's registries of special-purpose addresses, without the globally reachable ones.
 _SPECIAL_4 = (
     IPv4Network("0.0.0.0/8"),
     IPv4Network("10.0.0.0/8"),
     IPv4Network("100.64.0.0/10"),
     IPv4Network("127.0.0.0/8"),
-    IPv4Network("168.63.129.16/32"),  # Azure's host, as seen from a machine in it
+    IPv4Network("168.63.129.16/32"),  # the host of a virtual machine in Azure
     IPv4Network("169.254.0.0/16"),
     IPv4Network("172.16.0.0/12"),
     IPv4Network("192.0.0.0/24"),
@@ -140,29 +141,29 @@ _SPECIAL_4 = (
 )
 _GLOBAL_6 = IPv6Network("2000::/3")
 _SPECIAL_6 = (
-    IPv6Network("2001::/23"),  # Teredo among them
+    IPv6Network("2001::/23"),  # includes Teredo
     IPv6Network("2001:db8::/32"),
     IPv6Network("3fff::/20"),
 )
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _NAT64 = IPv6Network("64:ff9b::/96")
-_LOOKUPS = 64
+_MAX_LOOKUPS = 64
 
 
 def is_public(address: Address) -> bool:
-    """Whether everybody on the internet can reach an address."""
+    """Return whether an address is reachable from the whole internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _SPECIAL_4)
     if address.scope_id is not None:
         return False
-    held = _held(address)
-    if held is not None:
-        return is_public(held)
+    embedded = _embedded_ipv4(address)
+    if embedded is not None:
+        return is_public(embedded)
     return address in _GLOBAL_6 and not any(address in network for network in _SPECIAL_6)
 
 
-def _held(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that packets to an IPv6 address end at."""
+def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address to which packets to an IPv6 address are forwarded, or None."""
     if address in _SIX_TO_FOUR:
         return address.sixtofour
     if address in _NAT64:
@@ -170,8 +171,8 @@ def _held(address: IPv6Address) -> IPv4Address | None:
     return address.ipv4_mapped
 
 
-def literal(host: str) -> Address | None:
-    """The address that a host is, where it is no name."""
+def literal_address(host: str) -> Address | None:
+    """Return the address that a host is written as; None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -179,46 +180,46 @@ def literal(host: str) -> Address | None:
 
 
 class AddressPolicy:
-    """Finds the addresses of a host, and refuses those that are not public.
+    """Resolves host names, and rejects addresses that are not public.
 
     Parameters
     ----------
     allow_private : bool
-        Whether nothing is refused.
-    resolve : callable, optional
-        Instead of the resolver of the system.
+        Whether to accept every address.
+    resolver : callable, optional
+        Replaces the system's resolver.
     """
 
     def __init__(self, *, allow_private: bool = False, resolver: Resolver | None = None) -> None:
         self.allow_private = allow_private
-        self._threads = ThreadPoolExecutor(_LOOKUPS, "fencepost-names")
+        self._threads = ThreadPoolExecutor(_MAX_LOOKUPS, "fencepost-names")
         self._resolver = resolver or self._look_up
 
     async def resolve(self, host: str, port: int) -> list[Address]:
-        """The addresses of a host, all of them public; one that is not speaks for a trick.
+        """Return the addresses of a host.
 
         Raises
         ------
         DeliveryError
-            Where one is not public, or there is none.
+            If the host has no address, or any one that is not public: a mixture suggests an attack.
         """
-        found = literal(host)
-        if found is not None:
-            self.check(host, found)
-            return [found]
+        literal = literal_address(host)
+        if literal is not None:
+            self.check(host, literal)
+            return [literal]
         try:
-            given = await self._resolver(host, port)
-            addresses = [ipaddress.ip_address(one) for one in given]
+            texts = await self._resolver(host, port)
+            addresses = [ipaddress.ip_address(text) for text in texts]
         except (OSError, ValueError) as error:
             raise DeliveryError(f"the name {host:.80} cannot be resolved: {error}") from error
         if not addresses:
             raise DeliveryError(f"the name {host:.80} has no address")
-        for one in addresses:
-            self.check(host, one)
+        for address in addresses:
+            self.check(host, address)
         return addresses
 
     def check(self, host: str, address: Address) -> None:
-        """Refuse an address that is not public; which one it is stays untold."""
+        """Raise DeliveryError for an address that is not public, without revealing the address."""
         if not self.allow_private and not is_public(address):
             raise DeliveryError(
                 f"{host:.80} is at an address that is private or special, and webhooks go to "
@@ -227,13 +228,13 @@ class AddressPolicy:
             )
 
     async def _look_up(self, host: str, port: int) -> list[str]:
-        # Threads of their own: names that take long must not hold up the rest of the server.
+        # In a thread pool of its own, so that slow lookups do not delay the rest of the server.
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(
+        infos = await loop.run_in_executor(
             self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         )
-        return list(dict.fromkeys(str(where[0]) for *_, where in found))
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
 
     def close(self) -> None:
-        """Ask for no more names."""
+        """Stop resolving names."""
         self._threads.shutdown(wait=False, cancel_futures=True)

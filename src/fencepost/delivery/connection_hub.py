@@ -1,10 +1,11 @@
-"""Who is connected, and what was just committed for them.
+"""`ConnectionHub`: the connections of subscribers, and the new messages that are pushed to them.
 
 The outbox in the database is the queue of every subscriber. A connection that has read all of it is
-handed new messages as they are committed; one that falls behind reads from the database again
-until it has caught up. So no message waits in memory beyond a bound, and none is skipped.
+live: new messages are pushed to it as they are committed. A live connection with too many unread
+messages falls behind and reads from the database until it has caught up. Memory is therefore
+bounded, and no message is skipped.
 
-All of this runs in the thread of the event loop, but for `ConnectionHub.committed`.
+Everything here runs in the thread of the event loop, except where a docstring says "any thread".
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class Envelope(NamedTuple):
 
 
 class SubscriberConnection:
-    """One reader of a subscriber's messages.
+    """One connection that reads a subscriber's messages.
 
     Attributes
     ----------
     subscriber : int
     position : int
-        Of the last message that was taken.
+        The position of the last message that the connection has read.
     """
 
     def __init__(self, hub: ConnectionHub, subscriber: int, position: int) -> None:
@@ -40,37 +41,37 @@ class SubscriberConnection:
         self.position = position
         self.closed = False
         self._hub = hub
-        self._live = False  # whether all that is committed was taken, or waits here
-        self._waiting: deque[Envelope] = deque()
-        self._chars = 0
+        self._is_live = False  # whether every committed message was read or is in the queue
+        self._queue: deque[Envelope] = deque()
+        self._queued_chars = 0
         self._wake = asyncio.Event()
 
     def push(self, envelopes: Iterable[Envelope]) -> None:
-        """Take messages that were just committed, or fall behind."""
-        if self._live:
-            for one in envelopes:
-                if one.position <= self.position:
+        """Queue messages that were just committed, or fall behind."""
+        if self._is_live:
+            for envelope in envelopes:
+                if envelope.position <= self.position:
                     continue
-                self._waiting.append(one)
-                self._chars += len(one.text)
-            if len(self._waiting) > MAX_QUEUED or self._chars > MAX_QUEUED_CHARS:
+                self._queue.append(envelope)
+                self._queued_chars += len(envelope.text)
+            if len(self._queue) > MAX_QUEUED or self._queued_chars > MAX_QUEUED_CHARS:
                 self.fall_behind()
         self._wake.set()
 
     def fall_behind(self) -> None:
-        """Forget what waits, and read it from the database."""
-        self._live = False
-        self._waiting.clear()
-        self._chars = 0
+        """Drop the queue, and read from the database instead."""
+        self._is_live = False
+        self._queue.clear()
+        self._queued_chars = 0
         self._wake.set()
 
     def close(self) -> None:
-        """Let whoever waits know that nothing more will come."""
+        """Wake the reader; it gets no further messages."""
         self.closed = True
         self._wake.set()
 
     async def next(self, read: Callable[[int, int], list[Envelope]]) -> list[Envelope]:
-        """The next messages, at least one; none once closed.
+        """Return the next messages, at least one; none once the connection is closed.
 
         Parameters
         ----------
@@ -78,23 +79,23 @@ class SubscriberConnection:
             Reads messages of a subscriber after a position from the database, in any thread.
         """
         while not self.closed:
-            if self._waiting:
-                found = [*self._waiting]
-                self._waiting.clear()
-                self._chars = 0
-            elif self._live:
+            if self._queue:
+                envelopes = [*self._queue]
+                self._queue.clear()
+                self._queued_chars = 0
+            elif self._is_live:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
             else:
-                seen = self._hub.newest(self.subscriber)
-                found = await asyncio.to_thread(read, self.subscriber, self.position)
-                # Nothing was committed since, so that what comes next is handed over.
-                if not found and self._hub.newest(self.subscriber) == seen:
-                    self._live = True
-            if found:
-                self.position = found[-1].position
-                return found
+                newest = self._hub.newest(self.subscriber)
+                envelopes = await asyncio.to_thread(read, self.subscriber, self.position)
+                # No message was committed since the read began, so the next one is pushed.
+                if not envelopes and self._hub.newest(self.subscriber) == newest:
+                    self._is_live = True
+            if envelopes:
+                self.position = envelopes[-1].position
+                return envelopes
         return []
 
 
@@ -109,46 +110,48 @@ class ConnectionHub:
         return sum(map(len, self._connections.values()))
 
     def is_connected(self, subscriber: int) -> bool:
-        """Whether anybody reads a subscriber's messages; for any thread."""
+        """Return whether a subscriber has a connection; callable from any thread."""
         return subscriber in self._connections
 
     def connection_count(self, subscriber: int) -> int:
-        """How many read a subscriber's messages; for any thread."""
+        """Return the number of a subscriber's connections; callable from any thread."""
         return len(self._connections.get(subscriber, ()))
 
     def newest(self, subscriber: int) -> int:
-        """The position of the last message that was handed over for a subscriber; else 0."""
+        """Return the position of the last message pushed to a subscriber, or 0."""
         return self._newest.get(subscriber, 0)
 
     def open(self, subscriber: int, position: int) -> SubscriberConnection:
-        """A new connection, which begins after a position."""
+        """Return a new connection, which starts after a position."""
         connection = SubscriberConnection(self, subscriber, position)
         self._connections.setdefault(subscriber, []).append(connection)
         return connection
 
     def close(self, connection: SubscriberConnection) -> None:
-        """Hand nothing more to a connection."""
+        """Close a connection, and push nothing more to it."""
         connection.close()
-        others = [
-            one for one in self._connections.get(connection.subscriber, []) if one is not connection
+        remaining = [
+            other
+            for other in self._connections.get(connection.subscriber, [])
+            if other is not connection
         ]
-        if others:
-            self._connections[connection.subscriber] = others
+        if remaining:
+            self._connections[connection.subscriber] = remaining
         else:
             self._connections.pop(connection.subscriber, None)
             self._newest.pop(connection.subscriber, None)
 
     def push(self, messages: dict[int, list[Envelope]]) -> None:
-        """Hand messages that were just committed to those who are connected."""
+        """Push messages that were just committed to their subscribers' connections."""
         for subscriber, envelopes in messages.items():
             connections = self._connections.get(subscriber)
             if connections:
                 self._newest[subscriber] = envelopes[-1].position
-                for one in connections:
-                    one.push(envelopes)
+                for connection in connections:
+                    connection.push(envelopes)
 
     def close_all(self) -> None:
-        """Let every reader know that nothing more will come."""
+        """Close all connections."""
         for connections in [*self._connections.values()]:
-            for one in connections:
-                one.close()
+            for connection in connections:
+                connection.close()

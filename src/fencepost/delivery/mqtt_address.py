@@ -1,9 +1,9 @@
-"""Where an MQTT broker is, and its topics: where events come in, and where messages go out.
+"""`BrokerAddress`, the address of an MQTT broker, and the topics of events and messages.
 
-    fencepost/TENANT/events                      events come in
-    fencepost/TENANT/subscribers/SUBSCRIBER      messages go out, unless another topic is set
+    fencepost/TENANT/events                      incoming events
+    fencepost/TENANT/subscribers/SUBSCRIBER      outgoing messages, unless another topic is set
 
-A tenant's topics lie below its name; which of its users may use them is up to the broker.
+All topics of a tenant begin with its name; the broker decides which of its users may use them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fencepost.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where a broker is, and who asks it.
+    """The address of a broker, and the credentials to use.
 
     Attributes
     ----------
@@ -39,10 +39,10 @@ class BrokerAddress:
         return f"{self.host}:{self.port}"
 
 
-def parse_broker_address(given: str) -> BrokerAddress:
-    """`HOST`, `HOST:PORT`, or a URL as in `mqtts://USER:PASSWORD@HOST:PORT`."""
+def parse_broker_address(text: str) -> BrokerAddress:
+    """Parse `HOST`, `HOST:PORT`, or a URL such as `mqtts://USER:PASSWORD@HOST:PORT`."""
     try:
-        parts = urlsplit(given if "://" in given else f"mqtt://{given}")
+        parts = urlsplit(text if "://" in text else f"mqtt://{text}")
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
@@ -65,42 +65,50 @@ def parse_broker_address(given: str) -> BrokerAddress:
 
 
 def default_port(tls: bool) -> int:
-    """The port that a broker has where none is named."""
+    """Return the standard port of a broker."""
     return 8883 if tls else 1883
 
 
-EVERY_TENANT = "fencepost/+/events"
-_LONGEST = 1_000
-_LONGEST_OF_MQTT = 65_535
+EVENTS_TOPIC_FILTER = "fencepost/+/events"
+_MAX_TOPIC_LENGTH = 1_000
+_MAX_MQTT_STRING_LENGTH = 65_535
 
 
 def tenant_of(topic: str) -> str:
-    """The tenant whose events come in at a topic."""
+    """Return the tenant of a topic of incoming events."""
     return topic.split("/")[1]
 
 
 def events_topic(tenant: str) -> str:
-    """Where events of a tenant come in."""
+    """Return the topic of a tenant's incoming events."""
     return f"fencepost/{tenant}/events"
 
 
 def default_topic(tenant: str, subscriber: str) -> str:
-    """Where messages of a subscriber go; what a topic cannot hold is percent-encoded."""
-    found = f"fencepost/{tenant}/subscribers/{quote(subscriber, safe='')}"
-    if len(found) > _LONGEST_OF_MQTT:
+    """Return the default topic of a subscriber's messages; its name is percent-encoded."""
+    topic = f"fencepost/{tenant}/subscribers/{quote(subscriber, safe='')}"
+    if len(topic) > _MAX_MQTT_STRING_LENGTH:
         raise ModelError("the name of the subscriber is too long for a topic; give `topic`")
-    return found
+    return topic
 
 
-def validate_topic(given: object, tenant: str) -> str:
-    """A topic that a tenant may have messages sent to."""
-    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST:
-        raise ModelError(f"`topic` is a text of at most {_LONGEST:,} characters")
-    if any(mark in given for mark in "+#") or not given.isprintable():
-        raise ModelError("`topic` holds +, # or what cannot be seen; it names one topic")
-    start = f"fencepost/{tenant}/"
-    if not given.startswith(start) or given == start:
-        raise ModelError(f"`topic` begins with {start}; saw {given!r:.60}")
-    if given == events_topic(tenant):
-        raise ModelError("events come in at this topic; messages there would be events again")
-    return given
+def validate_topic(topic: object, tenant: str) -> str:
+    """Return a topic if a tenant may have messages sent to it.
+
+    Raises
+    ------
+    ModelError
+        If the tenant may not, or the text is not a topic.
+    """
+    if not isinstance(topic, str) or not 0 < len(topic) <= _MAX_TOPIC_LENGTH:
+        raise ModelError(f"`topic` is a text of at most {_MAX_TOPIC_LENGTH:,} characters")
+    if any(wildcard in topic for wildcard in "+#") or not topic.isprintable():
+        raise ModelError("`topic` contains +, # or unprintable characters; name exactly one topic")
+    prefix = f"fencepost/{tenant}/"
+    if not topic.startswith(prefix) or topic == prefix:
+        raise ModelError(f"`topic` must begin with {prefix}; saw {topic!r:.60}")
+    if topic == events_topic(tenant):
+        raise ModelError(
+            "`topic` is the topic of incoming events; messages there would be published as events"
+        )
+    return topic

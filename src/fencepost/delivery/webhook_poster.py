@@ -1,8 +1,8 @@
-"""Hands messages over to webhooks: posts bodies to URLs, and says what the answers mean.
+"""`WebhookPoster` posts bodies to URLs; `WebhookSender` delivers messages to webhook endpoints.
 
-httpcore is used without httpx: no cookies that one endpoint sets and another gets, no proxies of
-the environment, no redirects. Names are resolved here, and connections go to the addresses that
-were looked at; TLS still checks the name.
+httpcore is used without httpx, so there are no cookies that leak between endpoints, no proxies from
+the environment, and no redirects. Host names are resolved here, and connections go to exactly the
+addresses that the policy has checked; TLS still verifies the host name.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from fencepost.errors import DeliveryError, FencepostError
 from fencepost.store.endpoint_rows import Endpoint
 
 TIMEOUT_S = 15.0
-_PHASES_S = {"connect": 5.0, "pool": 5.0}  # the timeout in all bounds the others
-_LONGEST_ANSWER = 8_192
-_LATER = frozenset({408, 425, 429})
-_KEPT_OPEN, _KEPT_OPEN_S = 64, 30.0
+_PHASE_TIMEOUTS_S = {"connect": 5.0, "pool": 5.0}  # the total timeout bounds other phases
+_MAX_RESPONSE_BYTES = 8_192
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
+_MAX_IDLE_CONNECTIONS, _MAX_IDLE_S = 64, 30.0
 
 
 class WebhookPoster:
-    """Posts bodies, over connections that are kept open for a while.
+    """Posts bodies over pooled connections.
 
     Parameters
     ----------
     address_policy : AddressPolicy
-        What may be connected to.
+        The addresses that may be connected to.
     clock_s : callable, optional
         The present in seconds since 1970, for signatures.
     tls : ssl.SSLContext, optional
-        Instead of one that trusts what the system trusts.
+        Replaces the context that trusts the system's certificates.
     timeout_s : float
-        For an attempt in all.
+        The longest time for one attempt in total.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class WebhookPoster:
         self._timeout_s = timeout_s
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=tls or ssl.create_default_context(),
-            max_connections=None,  # who posts bounds them
-            max_keepalive_connections=_KEPT_OPEN,
-            keepalive_expiry=_KEPT_OPEN_S,
-            network_backend=_Pinned(address_policy),
+            max_connections=None,  # the callers limit concurrency
+            max_keepalive_connections=_MAX_IDLE_CONNECTIONS,
+            keepalive_expiry=_MAX_IDLE_S,
+            network_backend=_PolicyBackend(address_policy),
         )
 
-    def parse_url(self, given: object) -> Url:
-        """A URL that may be posted to; raises ModelError where it is none."""
-        return parse_webhook_url(given, allow_any_port=self._address_policy.allow_private)
+    def parse_url(self, text: object) -> Url:
+        """Parse a URL that may be posted to; raise ModelError for any other."""
+        return parse_webhook_url(text, allow_any_port=self._address_policy.allow_private)
 
     async def post(
         self,
@@ -87,29 +87,31 @@ class WebhookPoster:
         Parameters
         ----------
         type : str
-            Of the content.
+            The content type.
         secret : str, optional
-            What to sign the body with.
+            The secret to sign the body with.
         count : int
-            How many messages the body has; all were taken where the answer has a status of 2xx.
+            Number of messages in the body. A response with a 2xx status delivers all of them.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
-                status, told = await self._answer(self.parse_url(url), body, type, headers, secret)
+                status, response_headers = await self._request(
+                    self.parse_url(url), body, type, headers, secret
+                )
         except TimeoutError:
-            return _failed(f"it did not answer within {self._timeout_s:g} s")
+            return _failed(f"the endpoint did not answer within {self._timeout_s:g} s")
         except FencepostError as error:
             return _failed(str(error))
         except (httpcore.TimeoutException, httpcore.NetworkError) as error:
-            return _failed(f"it cannot be reached: {_named(error)}")
+            return _failed(f"the endpoint cannot be reached: {_error_text(error)}")
         except (httpcore.ProtocolError, httpcore.ProxyError, ssl.SSLError) as error:
-            return _failed(f"it does not speak HTTP as it should: {_named(error)}")
-        return self._judged(status, told, count)
+            return _failed(f"the endpoint violates the HTTP or TLS protocol: {_error_text(error)}")
+        return self._result(status, response_headers, count)
 
-    async def _answer(
+    async def _request(
         self, url: Url, body: bytes, type: str, headers: Mapping[str, str], secret: str | None
     ) -> tuple[int, dict[bytes, bytes]]:
-        sent = {
+        request_headers = {
             "host": url.authority,
             "user-agent": "fencepost",
             **headers,
@@ -117,41 +119,43 @@ class WebhookPoster:
             "content-length": str(len(body)),
         }
         if secret is not None:
-            sent[webhook_signature.HEADER] = webhook_signature.signature(
+            request_headers[webhook_signature.HEADER] = webhook_signature.signature(
                 secret, body, int(self._clock_s())
             )
         async with self._pool.stream(
             "POST",
             httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target),
-            headers=[(name.encode(), value.encode()) for name, value in sent.items()],
+            headers=[(name.encode(), value.encode()) for name, value in request_headers.items()],
             content=body,
-            extensions={"timeout": _PHASES_S},
-        ) as answer:
-            await _read_a_little(answer)
-            return answer.status, {name.lower(): value for name, value in answer.headers}
+            extensions={"timeout": _PHASE_TIMEOUTS_S},
+        ) as response:
+            await _read_body(response)
+            return response.status, {name.lower(): value for name, value in response.headers}
 
-    def _judged(self, status: int, headers: dict[bytes, bytes], count: int) -> DeliveryResult:
+    def _result(self, status: int, headers: dict[bytes, bytes], count: int) -> DeliveryResult:
         if 200 <= status < 300:
             return DeliveryResult(Outcome.OK, count)
-        problem = f"it answered {status}"
+        problem = f"the endpoint answered {status}"
         if 300 <= status < 400:
             return DeliveryResult(
                 Outcome.MOVED,
-                problem=f"{problem}, and redirects are not followed; give the address where "
-                "messages shall go",
+                problem=f"{problem}, and redirects are not followed; set the endpoint to "
+                "the new URL",
             )
         if status == 410:
             return DeliveryResult(
-                Outcome.GONE, problem=f"{problem} Gone: nothing is wanted there any more"
+                Outcome.GONE, problem=f"{problem} Gone: the endpoint accepts no messages any more"
             )
-        if 400 <= status < 500 and status not in _LATER:
-            # Which of several is refused is not known; the first is posted alone next.
+        if 400 <= status < 500 and status not in _RETRYABLE_STATUSES:
+            # The rejected one of several messages is unknown, so the retry posts the first alone.
             return DeliveryResult(
-                Outcome.REFUSED if count == 1 else Outcome.FAILED, problem=problem
+                Outcome.REJECTED if count == 1 else Outcome.FAILED, problem=problem
             )
-        asked = headers.get(b"retry-after", b"").decode("ascii", "replace")
+        header = headers.get(b"retry-after", b"").decode("ascii", "replace")
         return DeliveryResult(
-            Outcome.FAILED, problem=problem, retry_after_s=parse_retry_after(asked, self._clock_s())
+            Outcome.FAILED,
+            problem=problem,
+            retry_after_s=parse_retry_after(header, self._clock_s()),
         )
 
     async def close(self) -> None:
@@ -164,21 +168,21 @@ def _failed(problem: str) -> DeliveryResult:
     return DeliveryResult(Outcome.FAILED, problem=problem)
 
 
-def _named(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__} {error}".strip()
 
 
-async def _read_a_little(answer: httpcore.Response) -> None:
-    """Read an answer that is short, so that the connection can be used again."""
+async def _read_body(response: httpcore.Response) -> None:
+    """Read a response if it is short; its connection can then be used again."""
     size = 0
-    async for part in answer.aiter_stream():
-        size += len(part)
-        if size > _LONGEST_ANSWER:
+    async for chunk in response.aiter_stream():
+        size += len(chunk)
+        if size > _MAX_RESPONSE_BYTES:
             return
 
 
-class _Pinned(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that were looked at, and to nothing else."""
+class _PolicyBackend(httpcore.AsyncNetworkBackend):
+    """Connects only to addresses that the policy has checked."""
 
     def __init__(self, address_policy: AddressPolicy) -> None:
         self._address_policy = address_policy
@@ -193,7 +197,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         addresses = await self._address_policy.resolve(host, port)
-        problem: Exception = DeliveryError("unreachable")
+        problem: Exception = DeliveryError("the host has no address")
         for address in addresses:
             try:
                 return await self._network.connect_tcp(
@@ -204,49 +208,52 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         raise problem
 
     async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
-        raise DeliveryError("webhooks go to no sockets of this machine")
+        raise DeliveryError("webhooks cannot post to Unix sockets")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
 MAX_WEBHOOK_BATCH = 1_000
-_PAGE = 100
-_STEADY, _STEADY_TENANT = 96, 32
-_FAILING, _FAILING_TENANT = 32, 8
+_BATCH_SIZE = 100
+_MAX_HEALTHY, _MAX_HEALTHY_OF_TENANT = 96, 32
+_MAX_FAILING, _MAX_FAILING_OF_TENANT = 32, 8
 
 
 class WebhookSender:
-    """Posts messages, so many at once."""
+    """Posts messages to webhook endpoints, within limits on concurrency."""
 
     is_ready = True
 
     def __init__(self, poster: WebhookPoster) -> None:
         self._poster = poster
-        self._lanes = _Lanes()
+        self._limits = _ConcurrencyLimits()
 
     def batch_size(self, endpoint: Endpoint) -> int:
-        """How many messages are posted before all are acknowledged at once."""
-        return _batch(endpoint) if _batch(endpoint) > 1 else _PAGE
+        """Return how many messages are posted before they are acknowledged together."""
+        count = _messages_per_request(endpoint)
+        return count if count > 1 else _BATCH_SIZE
 
     async def deliver(
         self, endpoint: Endpoint, messages: Sequence[PendingMessage]
     ) -> DeliveryResult:
-        """Post messages; they were taken where the answer has a status of 2xx."""
-        if _batch(endpoint) > 1:
+        """Post messages; a response with a 2xx status delivers them."""
+        if _messages_per_request(endpoint) > 1:
             return await self._attempt(endpoint, messages)
-        return await deliver_one_by_one(messages, lambda one: self._attempt(endpoint, [one]))
+        return await deliver_one_by_one(
+            messages, lambda message: self._attempt(endpoint, [message])
+        )
 
     async def _attempt(
         self, endpoint: Endpoint, messages: Sequence[PendingMessage]
     ) -> DeliveryResult:
         target = endpoint.target
-        texts = [one.text for one in messages]
-        if _batch(endpoint) == 1:
+        texts = [message.text for message in messages]
+        if _messages_per_request(endpoint) == 1:
             type, body = CONTENT_TYPE, texts[0].encode()
         else:
             type, body = BATCH_CONTENT_TYPE, f"[{','.join(texts)}]".encode()
-        async with self._lanes.lane(endpoint.tenant, failing=endpoint.failures > 0):
+        async with self._limits.slot(endpoint.tenant, is_failing=endpoint.failures > 0):
             return await self._poster.post(
                 target["url"],
                 body,
@@ -261,23 +268,26 @@ class WebhookSender:
         await self._poster.close()
 
 
-def _batch(endpoint: Endpoint) -> int:
+def _messages_per_request(endpoint: Endpoint) -> int:
     return int(endpoint.target.get("batch", 1))
 
 
-class _Lanes:
-    """Who may post now: endpoints that failed have lanes of their own, and a tenant a part only.
+class _ConcurrencyLimits:
+    """Limits on concurrent requests: apart for healthy and failing endpoints, and per tenant.
 
-    So those that let us wait hold up neither those that answer nor another tenant's.
+    Slow endpoints therefore delay neither healthy ones nor those of another tenant.
     """
 
     def __init__(self) -> None:
-        self._all = {False: asyncio.Semaphore(_STEADY), True: asyncio.Semaphore(_FAILING)}
+        self._global = {
+            False: asyncio.Semaphore(_MAX_HEALTHY),
+            True: asyncio.Semaphore(_MAX_FAILING),
+        }
         self._tenants: dict[tuple[int, bool], asyncio.Semaphore] = {}
 
     @asynccontextmanager
-    async def lane(self, tenant: int, *, failing: bool) -> AsyncIterator[None]:
-        most = _FAILING_TENANT if failing else _STEADY_TENANT
-        own = self._tenants.setdefault((tenant, failing), asyncio.Semaphore(most))
-        async with own, self._all[failing]:
+    async def slot(self, tenant: int, *, is_failing: bool) -> AsyncIterator[None]:
+        limit = _MAX_FAILING_OF_TENANT if is_failing else _MAX_HEALTHY_OF_TENANT
+        of_tenant = self._tenants.setdefault((tenant, is_failing), asyncio.Semaphore(limit))
+        async with of_tenant, self._global[is_failing]:
             yield

@@ -271,7 +271,7 @@ class SegmentManager:
         elif len(kept):
             self._append(given, kept)
         self._serial += 1
-        room = max(INITIAL_CAPACITY, min(memtable.room, 2 * MAX_MEMTABLE_ROWS))
+        room = max(INITIAL_CAPACITY, min(memtable.capacity, 2 * MAX_MEMTABLE_ROWS))
         self._memtable = Memtable(self.columns, self._serial, room)
 
     def _append(self, given: SegmentReader, kept: Rows | None = None) -> None:

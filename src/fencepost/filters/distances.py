@@ -96,7 +96,7 @@ def distance_wgs84_m(measure: Measure, a: Shapes, b: Shapes) -> float:
 
 
 def _finest_wgs84_m(measure: Measure, a: Shapes, b: Shapes, distance: float) -> float:
-    """Return the finest value of a distance that lies within `ERROR` of `distance`."""
+    """Return the finest value of a distance that lies within `UNSURE_MARGIN_M` of `distance`."""
     if measure is Measure.CENTROIDS:
         x, y = map(float, exact_centroid(a))
         u, v = map(float, exact_centroid(b))

@@ -25,7 +25,7 @@ from fencepost.filters.distances import evaluate_near
 from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.text.like import compile_pattern
-from fencepost.kernels.text.like import matches_pattern as like_bytes
+from fencepost.kernels.text.like import like as like_bytes
 
 OPERATORS: dict[ComparisonOp, Callable[[Any, Any], bool]] = {
     ComparisonOp.EQ: operator.eq,

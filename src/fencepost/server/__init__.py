@@ -34,16 +34,16 @@ __all__ = [
     "OPERATIONS",
     "Limits",
     "Outbox",
-    "Rates",
+    "RateLimiter",
     "Server",
     "Service",
     "Settings",
-    "Writing",
+    "Transaction",
     "check_access",
     "create_app",
-    "parse_definition",
     "is_loopback",
     "listen",
+    "parse_definition",
 ]
 
 if not TYPE_CHECKING:
@@ -55,8 +55,8 @@ if not TYPE_CHECKING:
             "broker.subscription_definitions": ["parse_definition"],
             "delivery.outbox": ["Outbox"],
             "server_process": ["Server", "check_access", "is_loopback", "listen"],
-            "service": ["Rates", "Service"],
+            "service": ["RateLimiter", "Service"],
             "settings": ["Limits", "Settings"],
-            "broker.transaction": ["Writing"],
+            "broker.transaction": ["Transaction"],
         },
     )

@@ -1,8 +1,7 @@
-"""Running a server until it is told to stop.
+"""`serve`: runs a server until it is interrupted.
 
-`HeaderTimeoutProtocol` bounds how long a connection may take to say what it wants, and how much it may
-say before that: uvicorn waits for the headers of a request as long as it takes, and takes as many
-as come.
+`HeaderTimeoutProtocol` limits the time and the size of the headers of a request; uvicorn limits
+neither.
 """
 
 from __future__ import annotations
@@ -30,66 +29,66 @@ MAX_HEADER_BYTES = 65_536
 
 
 class HeaderTimeoutProtocol(HttpToolsProtocol):
-    """HTTP whose headers must come in time, and are bounded."""
+    """HTTP that aborts a connection whose headers take too long or are too large."""
 
     _deadline: asyncio.TimerHandle | None = None
-    _size = 0
+    _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the timeout of the first request."""
         super().connection_made(transport)
-        self._wait()
+        self._start_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        self._stop_waiting()
+        """Stop the timeout."""
+        self._stop_timeout()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """Wait for the rest of the headers; the next request on a connection, too."""
+        """Start the timeout of a request; a connection may have several, one after another."""
         super().on_message_begin()
-        self._wait()
+        self._start_timeout()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless there are headers without end."""
+        """Pass data on, unless the headers are too large."""
         if self._deadline is not None:
-            self._size += len(data)
-            if self._size > MAX_HEADER_BYTES and not self._has_end(data):
-                self._give_up()
+            self._header_bytes += len(data)
+            if self._header_bytes > MAX_HEADER_BYTES and not self._ends_headers(data):
+                self._abort()
                 return
         super().data_received(data)
 
     def on_headers_complete(self) -> None:
-        """Wait no longer."""
-        self._stop_waiting()
+        """Stop the timeout."""
+        self._stop_timeout()
         super().on_headers_complete()
 
     @staticmethod
-    def _has_end(data: bytes) -> bool:
+    def _ends_headers(data: bytes) -> bool:
         return b"\r\n\r\n" in data[:MAX_HEADER_BYTES]
 
-    def _wait(self) -> None:
-        self._stop_waiting()
-        self._size = 0
-        self._deadline = self.loop.call_later(HEADER_TIMEOUT_S, self._give_up)
+    def _start_timeout(self) -> None:
+        self._stop_timeout()
+        self._header_bytes = 0
+        self._deadline = self.loop.call_later(HEADER_TIMEOUT_S, self._abort)
 
-    def _stop_waiting(self) -> None:
+    def _stop_timeout(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _give_up(self) -> None:
-        self._stop_waiting()
+    def _abort(self) -> None:
+        self._stop_timeout()
         if not self.transport.is_closing():
             self.transport.abort()
 
 
-_SHUTDOWN_S = 10
-_SWITCH_S = 0.0005
+_SHUTDOWN_TIMEOUT_S = 10
+_SWITCH_INTERVAL_S = 0.0005
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can be reached from this machine only."""
+    """Return whether a host can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -99,15 +98,15 @@ def is_loopback(host: str) -> bool:
 
 
 def check_access(service: Service, host: str) -> None:
-    """Refuse to be reached from elsewhere by everybody."""
+    """Raise a `FencepostError` if other machines could use the server without a key."""
     if is_loopback(host):
         return
-    any_key = bool(service.database.read(api_keys.keys))
-    if service.settings.open_access or not any_key:
+    has_keys = bool(service.database.read(api_keys.keys))
+    if service.settings.open_access or not has_keys:
         raise FencepostError(
-            f"{host} can be reached from other machines, and that needs keys; make one with "
-            f"`fencepost keys add --data {service.settings.folder} --scope admin`, or use "
-            "--host 127.0.0.1"
+            f"{host} can be reached from other machines, so the server needs keys; make one with "
+            f"`fencepost keys add --data {service.settings.folder} --scope admin` and serve "
+            "without --open, or use --host 127.0.0.1"
         )
 
 
@@ -118,28 +117,33 @@ def serve(
 
     Parameters
     ----------
+    settings : Settings
+    host : str
+    port : int
+        0 for a free port.
     ready : callable, optional
-        Called with the address once requests are taken.
+        Called with the address once the server accepts requests.
     """
-    # The thread that writes gives Python's lock away at every statement and wants it back soon.
-    sys.setswitchinterval(_SWITCH_S)
+    # SQLite releases the GIL at every statement; a short interval gives it back to the broker's
+    # thread soon.
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     service = Service(settings)
     try:
         check_access(service, host)
         server = Server(service, ready)
-        listening = listen(host, port)
+        listener = listen(host, port)
     except BaseException:
         service.close()
         raise
-    _prepare(service)
-    server.run(sockets=[listening])
+    _warm_up(service)
+    server.run(sockets=[listener])
 
 
-def _prepare(service: Service) -> None:
-    """Load what the first event would load, and look at none of it when looking for garbage.
+def _warm_up(service: Service) -> None:
+    """Load what the first event needs, and exclude it from garbage collection.
 
-    Modules and kernels are 200,000 objects, and Python stops for a tenth of a second to look at
-    them, again and again.
+    Modules and kernels are 200,000 objects; each full collection would visit them, which takes a
+    tenth of a second.
     """
     matcher = Matcher(service.settings.space)
     matcher.subscribe("a", "S_INTERSECTS(geometry, BBOX(0, 0, 1, 1)) AND kind = 'a'")
@@ -150,7 +154,7 @@ def _prepare(service: Service) -> None:
 
 
 class Server(uvicorn.Server):
-    """A service on the network; closed with it."""
+    """A service on the network; the service is closed when the server stops."""
 
     def __init__(self, service: Service, ready: Callable[[str], None] | None = None) -> None:
         super().__init__(
@@ -160,9 +164,9 @@ class Server(uvicorn.Server):
                 access_log=False,
                 lifespan="on",
                 http=HeaderTimeoutProtocol,
-                timeout_graceful_shutdown=_SHUTDOWN_S,
+                timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
                 ws_max_size=1 << 16,
-                ws_per_message_deflate=False,  # costs more than sending does
+                ws_per_message_deflate=False,  # compressing takes longer than sending
                 ws_ping_interval=20,
                 ws_ping_timeout=20,
                 server_header=False,
@@ -173,33 +177,33 @@ class Server(uvicorn.Server):
         self._service = service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take requests, and say so."""
+        """Start accepting requests, and call `ready`."""
         await super().startup(sockets)
         if self._ready is not None and sockets and not self.should_exit:
             self._ready(address(sockets[0]))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End streams, which would go on for ever, and wait for the requests under way."""
+        """Close streams, which would never end, and wait for the other requests."""
         self._service.hub.close_all()
         await super().shutdown(sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address; port 0 takes a free one."""
+    """Return a socket bound to an address; port 0 takes a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
+        listener.bind((host, port))
     except OSError as error:
-        listening.close()
+        listener.close()
         raise FencepostError(
-            f"{host}:{port} cannot be served: {error.strerror}; name another with --port"
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another port with --port"
         ) from error
-    return listening
+    return listener
 
 
-def address(listening: socket.socket) -> str:
-    """The address of a socket, for a browser."""
-    host, port = listening.getsockname()[:2]
+def address(listener: socket.socket) -> str:
+    """Return the URL of a socket, for a browser."""
+    host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

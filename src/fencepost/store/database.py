@@ -81,8 +81,8 @@ CREATE TABLE endpoint (
     kind TEXT NOT NULL,
     target TEXT NOT NULL,
     failures INTEGER NOT NULL DEFAULT 0,
-    refusals INTEGER NOT NULL DEFAULT 0,
-    retry_at INTEGER NOT NULL DEFAULT 0,
+    rejections INTEGER NOT NULL DEFAULT 0,
+    retry_at_ns INTEGER NOT NULL DEFAULT 0,
     problem TEXT,
     disabled INTEGER NOT NULL DEFAULT 0
 );

@@ -25,9 +25,9 @@ class Endpoint:
         Up to which position all were handed over.
     failures : int
         How often in a row that failed.
-    refusals : int
+    rejections : int
         How often the next message was refused by who was reached.
-    retry_at : int
+    retry_at_ns : int
         When to try again, in nanoseconds since 1970.
     problem : str or None
         What went wrong last.
@@ -43,8 +43,8 @@ class Endpoint:
     target: dict[str, Any]
     acknowledged: int
     failures: int
-    refusals: int
-    retry_at: int
+    rejections: int
+    retry_at_ns: int
     problem: str | None
     disabled: int
 
@@ -63,7 +63,7 @@ class DeadLetter(NamedTuple):
 
 _ENDPOINTS = (
     "SELECT e.subscriber, r.tenant, r.name, t.name, e.kind, e.target, r.acknowledged, e.failures, "
-    "e.refusals, e.retry_at, e.problem, e.disabled "
+    "e.rejections, e.retry_at_ns, e.problem, e.disabled "
     "FROM endpoint e JOIN subscriber r ON r.number = e.subscriber "
     "JOIN tenant t ON t.number = r.tenant"
 )
@@ -105,12 +105,12 @@ def endpoint_subscribers(connection: sqlite3.Connection) -> set[int]:
 def note_attempt(connection: sqlite3.Connection, tried: Endpoint) -> None:
     """Note how the last attempt to post went, unless the endpoint was set anew since."""
     connection.execute(
-        "UPDATE endpoint SET failures = ?, refusals = ?, retry_at = ?, problem = ?, disabled = ? "
+        "UPDATE endpoint SET failures = ?, rejections = ?, retry_at_ns = ?, problem = ?, disabled = ? "
         "WHERE subscriber = ? AND kind = ? AND target = ?",
         (
             tried.failures,
-            tried.refusals,
-            tried.retry_at,
+            tried.rejections,
+            tried.retry_at_ns,
             tried.problem,
             tried.disabled,
             tried.subscriber,

@@ -104,6 +104,6 @@ class ColumnRegistry:
 
     def register_all(self, other: ColumnRegistry) -> None:
         """Ask for what a copy of these columns was asked for since."""
-        for rows in grown.by_storage:
+        for rows in other.by_storage:
             for column in rows:
                 self.register(column)

@@ -1,8 +1,8 @@
-"""An area's edges, ready for many side tests: of boxes, of points, of other areas' vertices.
+"""An area's edges in arrays for fast side tests of boxes, points and other areas' vertices.
 
-The interior is on the left of every edge. A side test is a difference of two products, compared
-with a bound on its rounding error that holds for all points of an extent; where that cannot tell,
-the test says so, and whoever asked decides exactly.
+The interior is on the left of every edge. A side test compares a difference of two products with a
+bound on its rounding error, which holds for all points of an extent. A test that is within the
+bound returns `UNDECIDED`, and the caller decides exactly.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, loca
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH
 
-_ROUNDING = 4e-16  # exceeds 3 units in the last place, and what is lost in the bound itself
-_TINY = 1e-300  # exceeds what can be lost to underflow
+_ROUNDING = 4e-16  # exceeds 3 units in the last place and the rounding of the bound itself
+_TINY = 1e-300  # exceeds what underflow can lose
 _AX, _AY, _BX, _BY, _UX, _UY, _ERROR = range(7)
 _EDGE_FIELDS = 8
-CLEAR, UNDECIDED = -1, -2  # beside the relations
+CLEAR, UNDECIDED = -1, -2  # results besides the relations
 _SLABS = 64
 _MAX_SLAB_EDGES = 1024
-_MAX_REGION_VERTICES = 40  # vertices of a region; with more, its tree does better
-_MAX_SIDE_TESTS = 2048  # vertices times edges; with more, two trees do better
+_MAX_REGION_VERTICES = 40  # a tree is faster for regions of more vertices
+_MAX_SIDE_TESTS = 2048  # vertices times edges; two trees are faster for more tests
 
 
 @outlined
 @kernel
 def collect_edges(g, a, width, height):
-    """The edges of an area: ends, direction, and the error bound of side tests.
+    """Return the edges of an area: ends, direction, and the error bound of side tests.
 
-    width, height : of an extent that holds the area and every point to be tested.
+    width, height : of an extent that contains the area and every point to be tested.
     """
     first, stop = chains_of(g, a)
     total = 0
@@ -67,12 +67,12 @@ def collect_edges(g, a, width, height):
 
 @inlined
 def touched_boxes(boxes, record, edges, e):
-    """Which boxes of a block an edge may touch, as bits."""
+    """Return which boxes of a block an edge may touch, as bits."""
     ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
     ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
     x0, x1 = (ax, bx) if ax < bx else (bx, ax)
     y0, y1 = (ay, by) if ay < by else (by, ay)
-    # The corners of a box that lie furthest to the left of the edge's line and to the right.
+    # The extreme corners of a box: furthest to the left of the edge's line, and to the right.
     left_x, right_x = (0, 2) if uy > 0.0 else (2, 0)
     left_y, right_y = (3, 1) if ux > 0.0 else (1, 3)
     bits = 0
@@ -93,7 +93,7 @@ def touched_boxes(boxes, record, edges, e):
 
 @inlined
 def sides_of_boxes(boxes, record, edges, e):
-    """Which boxes of a block lie strictly left of an edge's line, and right, as bits."""
+    """Return which boxes of a block lie strictly left of an edge's line, and which right, as bits."""
     ax, ay = edges[e, _AX], edges[e, _AY]
     ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
     left_x, right_x = (0, 2) if uy > 0.0 else (2, 0)
@@ -110,7 +110,7 @@ def sides_of_boxes(boxes, record, edges, e):
 
 @inlined
 def passes_through_box(boxes, record, k, edges, e):
-    """Whether an edge that may touch a box passes right through it, both ends beyond."""
+    """Return whether an edge that may touch a box passes right through it, with both ends outside."""
     x0 = boxes[record, 0, k]
     y0 = boxes[record, 1, k]
     x1 = boxes[record, 2, k]
@@ -123,7 +123,7 @@ def passes_through_box(boxes, record, k, edges, e):
 
 @inlined
 def _has_end_in_box(edges, e, x0, y0, x1, y1):
-    """Whether an end of an edge lies in a closed box."""
+    """Return whether an end of an edge lies in a closed box."""
     return (x0 <= edges[e, _AX] <= x1 and y0 <= edges[e, _AY] <= y1) or (
         x0 <= edges[e, _BX] <= x1 and y0 <= edges[e, _BY] <= y1
     )
@@ -131,7 +131,7 @@ def _has_end_in_box(edges, e, x0, y0, x1, y1):
 
 @inlined
 def is_in_area(g, a, edges, slabs, x, y, stack):
-    """Whether a point that is not on an area's boundary lies in it."""
+    """Return whether a point that is not on an area's boundary lies in the area."""
     if not covers_point(g.shapes, a, x, y):
         return False
     if slabs.shape[0] == 0:
@@ -154,7 +154,7 @@ def is_in_area(g, a, edges, slabs, x, y, stack):
 
 @inlined
 def _slab(y0, y1, y):
-    """The slab of a height; whatever is computed with, a higher one is in no lower slab."""
+    """Return the slab of a height. The function is monotonic in y, in spite of rounding."""
     place = (y - y0) * (_SLABS / (y1 - y0))
     return 0 if not place > 0.0 else _SLABS - 1 if place >= _SLABS - 1.0 else np.int64(place)
 
@@ -162,8 +162,9 @@ def _slab(y0, y1, y):
 @outlined
 @kernel
 def build_slabs(g, a, edges):
-    """The edges of an area by level slabs of its box: slab s has the edges numbered in
-    slabs[slabs[s]:slabs[s + 1]]. Empty where there are too many edges.
+    """Divide an area's box into horizontal slabs, and list the edges in each.
+
+    Slab s has the edges slabs[slabs[s]:slabs[s + 1]]. The array is empty if there are too many edges.
     """
     y0 = g.shapes[a]["y0"]
     y1 = g.shapes[a]["y1"]
@@ -192,10 +193,11 @@ def build_slabs(g, a, edges):
 
 @inlined
 def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0, x1, y1):
-    """The relation of the event to a region that its edges low:high (with a bit) may touch.
+    """Return the relation of an event to a region, by side tests of the region's vertices.
 
-    first, points : the region's vertices, in x and y. Returns OVERLAPS; or CLEAR where no edge
-    touches the region, which is connected; or UNDECIDED.
+    low, high : the event's edges near[low:high]. touching, bit : which of them may touch the region.
+    first, points : the region's vertices in x and y. Return OVERLAPS; CLEAR if no edge touches the
+    region, which is connected; or UNDECIDED.
     """
     if points == 0 or points > _MAX_REGION_VERTICES or points * (high - low) > _MAX_SIDE_TESTS:
         return UNDECIDED
@@ -263,7 +265,7 @@ def relate_by_crossings(edges, near, low, high, window, h, shape, width, height,
 
 @inlined
 def may_touch_box(edges, e, box):
-    """Whether an edge may touch a box x0, y0, x1, y1, which may be endless."""
+    """Return whether an edge may touch a box x0, y0, x1, y1, which may be unbounded."""
     return not (
         (min(edges[e, _AX], edges[e, _BX]) > box[2])
         | (max(edges[e, _AX], edges[e, _BX]) < box[0])
@@ -274,7 +276,7 @@ def may_touch_box(edges, e, box):
 
 @inlined
 def _may_any_touch(edges, near, low, high, nodes, node, window):
-    """Whether any of the edges may touch what of a node's box is in a window."""
+    """Return whether any of the edges may touch the part of a node's box within a window."""
     x0 = max(nodes[node]["x0"], window[0])
     y0 = max(nodes[node]["y0"], window[1])
     x1 = min(nodes[node]["x1"], window[2])
@@ -292,7 +294,7 @@ def _may_any_touch(edges, near, low, high, nodes, node, window):
 
 @inlined
 def _extreme_sides(edges, e, x0, y0, x1, y1):
-    """The sides of a box's corners that lie furthest to the left of an edge's line and right."""
+    """Return the side tests of a box's corners furthest to the left of an edge's line, and right."""
     ux, uy = edges[e, _UX], edges[e, _UY]
     left = ux * ((y1 if ux > 0.0 else y0) - edges[e, _AY]) - uy * (
         (x0 if uy > 0.0 else x1) - edges[e, _AX]
@@ -305,9 +307,7 @@ def _extreme_sides(edges, e, x0, y0, x1, y1):
 
 @inlined
 def _edge_contact(edges, e, px, py, qx, qy, width, height):
-    """Whether an edge crosses another segment (OVERLAPS), does not meet it (CLEAR), or cannot be
-    told.
-    """
+    """Return OVERLAPS if an edge crosses another segment, CLEAR if they do not meet, or UNDECIDED."""
     ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
     if segment_boxes_disjoint(ax, ay, bx, by, px, py, qx, qy):
         return CLEAR

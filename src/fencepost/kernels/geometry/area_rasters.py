@@ -1,13 +1,13 @@
-"""Areas as bits on a grid: which cells an area touches, fills, or certainly reaches into.
+"""Rasters of areas: bits for the grid cells that an area touches, fills, or certainly reaches into.
 
-For regions so large that no tree can tell them apart. Two areas' bits decide most relations
-without looking at an edge: a cell that one fills and the other reaches into holds points of both
-interiors, a cell that one reaches into and the other does not touch is where the first sticks
-out, and so on (`narrowed`). What bits say is certain: a cell counts as touched when the boundary
-comes within a margin of it, and the margin exceeds every rounding error made here.
+Rasters serve regions so large that no tree separates them. The bits of two areas decide most
+relations without reading an edge. For instance, a cell that A fills and B reaches into contains
+points of both interiors; a cell that A reaches into and B does not touch shows that A sticks out
+of B (`raster_facts`). Bits are certain: a cell counts as touched if the boundary comes within a
+margin of it, and the margin exceeds every rounding error made here.
 
-The grid is 64 x 64 over an extent, one word a row; the cells at its rim reach on to infinity, so
-an area may stick out of the grid. A coarse grid of 16 x 16 cells is made from it.
+The grid has 64 x 64 cells over an extent, one word a row. The cells at its rim extend to infinity,
+so an area may stick out of the grid. A coarse grid of 16 x 16 cells summarizes the fine grid.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _COARSE_STEP = RASTER_SIDE // 16
 _LAST_CELL = RASTER_SIDE - 1
 _ALL_BITS = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
-_INSET = 1e-6  # a point this far from a cell's sides, in cells, is certainly in it
-_FLAT = 1e-5  # an edge that climbs less, in cells, has no useful slope
+_INSET = 1e-6  # a point at this distance from a cell's sides, in cells, is certainly in the cell
+_FLAT = 1e-5  # an edge that rises less than this, in cells, has no useful slope
 
 _ALL_RELATIONS = 0xFF
 _A_IN_B = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY
 _B_IN_A = 1 << EQUALS | 1 << CONTAINS | 1 << COVERS
 
-# What `raster_facts` of two rasters' bits say of areas A and B.
+# Bits of `raster_facts` about areas A and B.
 MEET_INSIDE = 1  # their interiors have a common point
-COMMON_CELL = 2  # some cell is touched by both
+COMMON_CELL = 2  # both touch the same cell
 A_STICKS_OUT = 4
 B_STICKS_OUT = 8
-A_NOT_FILLED = 16  # not every cell that A touches is filled by B
+A_NOT_FILLED = 16  # B does not fill every cell that A touches
 B_NOT_FILLED = 32
 
 
@@ -69,13 +69,13 @@ def _possible(facts: int) -> int:
     return relations
 
 
-# The relations of A to B that facts leave possible.
+# The relations of A to B, as a set of bits, that are possible given the facts.
 POSSIBLE_RELATIONS = np.array([_possible(raster_facts) for raster_facts in range(64)], np.uint8)
 
 
 @kernel
 def can_rasterize(extent):
-    """Whether a grid over x0, y0, x1, y1 has cells of a usable size."""
+    """Return whether a grid over x0, y0, x1, y1 has cells of a usable size."""
     x_scale = RASTER_SIDE / (extent[2] - extent[0])
     y_scale = RASTER_SIDE / (extent[3] - extent[1])
     return 0.0 < x_scale < np.inf and 0.0 < y_scale < np.inf
@@ -83,7 +83,7 @@ def can_rasterize(extent):
 
 @kernel
 def rasterize_areas(g, rows, tree_of, extents, fine, coarse):
-    """Fill the rasters of many areas, each over the extent of its tree."""
+    """Fill the rasters of many areas. Each raster covers the extent of the area's tree."""
     stack = np.empty(STACK_SIZE, np.uint32)
     for k in range(rows.shape[0]):
         rasterize_area(g, rows[k], extents[tree_of[k]], fine[k], coarse[k], stack)
@@ -111,7 +111,7 @@ def rasterize_area(g, shape, extent, fine, coarse, stack):
         if boundary == 0:
             continue
         full = np.uint64(0)
-        state = -1  # of the run of cells without boundary that this cell is in: -1 not known
+        state = -1  # of the current run of cells without boundary: 1 filled, 0 empty, -1 unknown
         y = extent[1] + (row + 0.5) / y_scale
         last = _LAST_CELL
         while not (boundary >> np.uint64(last)) & _ONE:
@@ -140,26 +140,26 @@ def rasterize_area(g, shape, extent, fine, coarse, stack):
 
 @inlined
 def _cell_index(value):
-    """The row or column of a place; those at the rim reach on to infinity."""
+    """Return the row or column of a coordinate in cells. Rim cells extend to infinity."""
     return 0 if not value > 0.0 else _LAST_CELL if value >= RASTER_SIDE else np.int64(value)
 
 
 @inlined
 def _column_bits(low, high):
-    """Bits low to high."""
+    """Return a word with the bits low to high set."""
     return (_ALL_BITS << np.uint64(low)) & (_ALL_BITS >> np.uint64(_LAST_CELL - high))
 
 
 @kernel
 def _rasterize_edge(ax, ay, bx, by, fine):
-    """Mark the cells of one edge, given in cells, as touched, and some as reached."""
+    """Mark the cells of an edge, whose ends are given in cells, as touched, and some as reached."""
     x0, x1 = (ax, bx) if ax < bx else (bx, ax)
     y0, y1 = (ay, by) if ay < by else (by, ay)
     flat = not y1 - y0 >= _FLAT
     slope = 0.0 if flat else (bx - ax) / (by - ay)
     reach = max(abs(x0), abs(x1)) + max(abs(y0), abs(y1)) * (1.0 + abs(slope))
     margin = 1e-9 + 1e-14 * reach
-    if not margin < 1e-7:  # far away, or too large to be computed with: the edge's whole rows
+    if not margin < 1e-7:  # too far away or too large for the margin: mark whole rows as touched
         for row in range(
             _cell_index(y0 - 1.0 - 1e-9 * abs(y0)), _cell_index(y1 + 1.0 + 1e-9 * abs(y1)) + 1
         ):
@@ -186,7 +186,7 @@ def _rasterize_edge(ax, ay, bx, by, fine):
         if climbs:
             middle = 0.5 * (low_y + high_y)
             _mark_reached(fine, ax + (middle - ay) * slope, middle)
-        # Between its first and its last column of a row the edge runs through every cell.
+        # Within a row the edge runs through every cell between its first and its last column.
         if high_column - low_column > 1 and (
             climbs or (low_y - row > _INSET and row + 1.0 - high_y > _INSET)
         ):
@@ -197,7 +197,7 @@ def _rasterize_edge(ax, ay, bx, by, fine):
 
 @inlined
 def _mark_reached(fine, x, y):
-    """Mark the cell of a point of the boundary as reached, if the point is well inside it."""
+    """Mark the cell of a point of the boundary as reached, if the point is certainly inside it."""
     if 0.0 < x < RASTER_SIDE and 0.0 < y < RASTER_SIDE:
         column = np.int64(x)
         row = np.int64(y)
@@ -207,6 +207,7 @@ def _mark_reached(fine, x, y):
 
 @kernel
 def _coarsen(fine, coarse):
+    """Fill the coarse raster from the fine raster, 4 x 4 cells to one."""
     for word in range(COARSE_WORDS):
         touched = np.uint64(0)
         full = np.uint64(0)
@@ -236,7 +237,7 @@ def _coarsen(fine, coarse):
 
 @inlined
 def raster_facts(a, b, k, first, stop):
-    """The facts about an area with raster `a` and area k of rasters `b`, from rows first:stop.
+    """Return the facts about an area with raster `a` and area k of rasters `b`, from rows first:stop.
 
     a : (3, words). b : (n, 3, words).
     """
@@ -266,9 +267,9 @@ def raster_facts(a, b, k, first, stop):
 
 @inlined
 def common_boundary(a, b, k, extent):
-    """A box that holds every common point of the boundaries of an area and of area k.
+    """Return a box that contains every common point of the boundaries of an area and of area k.
 
-    a, b : their fine rasters, as for `raster_facts`.
+    a, b : their fine rasters, as in `raster_facts`.
     """
     columns = np.uint64(0)
     first = RASTER_SIDE
@@ -287,7 +288,7 @@ def common_boundary(a, b, k, extent):
         right -= 1
     width = (extent[2] - extent[0]) / RASTER_SIDE
     height = (extent[3] - extent[1]) / RASTER_SIDE
-    # Half a cell more on each side is beyond all rounding; the rim reaches on to infinity.
+    # Half a cell more on each side exceeds all rounding. Rim cells extend to infinity.
     return (
         extent[0] + (left - 0.5) * width if left > 0 else -np.inf,
         extent[1] + (first - 0.5) * height if first > 0 else -np.inf,
@@ -298,7 +299,7 @@ def common_boundary(a, b, k, extent):
 
 @inlined
 def cell_of_point(extent, x, y):
-    """Row and column of a point that is certainly in one cell; (-1, -1) otherwise."""
+    """Return the row and column of a point that is certainly in one cell, otherwise (-1, -1)."""
     column = (x - extent[0]) * (RASTER_SIDE / (extent[2] - extent[0]))
     row = (y - extent[1]) * (RASTER_SIDE / (extent[3] - extent[1]))
     if 0.0 < column < RASTER_SIDE and 0.0 < row < RASTER_SIDE:

@@ -1,9 +1,10 @@
-"""What the boundaries of two areas do to each other.
+"""The exact relation of two areas, from seven facts about their boundaries.
 
-Seven facts give the whole DE-9IM: whether the boundary of A enters B's interior or exterior,
-the boundary of B A's, whether they share a piece of edge with the interiors on the same or on
-opposite sides, and whether they share a point. For instance, the interiors meet exactly when
-one boundary enters the other's interior or a shared edge has both interiors on one side.
+The facts determine the whole DE-9IM: whether the boundary of A enters the interior or the exterior
+of B; whether the boundary of B enters the interior or the exterior of A; whether the boundaries
+share a piece of edge with the interiors on the same side or on opposite sides; and whether they
+share a point. For instance, the interiors meet exactly if one boundary enters the other's interior
+or a shared edge has both interiors on one side.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ from fencepost.kernels.geometry.shape_arrays import TOUCH
 from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 A_ENTERS_INTERIOR = 1  # A's boundary enters B's interior
-A_ENTERS_EXTERIOR = 2  # ... B's exterior
+A_ENTERS_EXTERIOR = 2  # A's boundary enters B's exterior
 B_ENTERS_INTERIOR = 4  # B's boundary enters A's interior
-B_ENTERS_EXTERIOR = 8  # ... A's exterior
+B_ENTERS_EXTERIOR = 8  # B's boundary enters A's exterior
 SAME_SIDE = 16  # a shared piece of edge with both interiors on one side
 OPPOSITE_SIDES = 32  # a shared piece of edge between the interiors
 CONTACT = 64  # a shared point
@@ -107,17 +108,17 @@ def _matrix_of(facts: int) -> int:
     return m
 
 
-# What the facts about two areas mean, by their number.
+# The relation and the matrix of two areas, indexed by their facts.
 RELATION_OF_FACTS = np.array([_relation_of(facts) for facts in range(128)], np.uint8)
 MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64)
 
 
 @no_refcount
 def relate_areas(g, h, first, second, all_facts, scratch, out):
-    """out[k] = the facts about areas first[k] of g and second[k] of h.
+    """Set out[k] to the facts about areas first[k] of g and second[k] of h.
 
-    A `first` of length one stands for as many as there are in `second`. whole : 0 stops as soon
-    as the relation is decided; 1 finds every fact, which the matrix needs.
+    A `first` of length one is paired with every area of `second`. all_facts : 0 stops as soon as
+    the relation is decided; 1 finds every fact, which the matrix needs.
     """
     shared_first = first.shape[0] == 1
     for k in range(second.shape[0]):
@@ -126,7 +127,7 @@ def relate_areas(g, h, first, second, all_facts, scratch, out):
 
 @inlined
 def _is_overlap_decided(facts):
-    """Whether these facts already mean OVERLAPS, whatever else is found."""
+    """Return whether facts already imply OVERLAPS, whatever further facts are found."""
     return (
         facts & (A_ENTERS_INTERIOR | B_ENTERS_INTERIOR | SAME_SIDE)
         and facts & (A_ENTERS_EXTERIOR | B_ENTERS_INTERIOR | OPPOSITE_SIDES)
@@ -137,13 +138,13 @@ def _is_overlap_decided(facts):
 @outlined
 @no_refcount
 def area_relation(g, a, h, b, scratch):
-    """The relation of two areas, for kernels that do not relate areas only."""
+    """Return the relation of two areas, compiled out of line for kernels that do more."""
     return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, scratch)])
 
 
 @inlined
 def area_facts(g, a, h, b, all_facts, scratch):
-    """What the boundaries of two areas do; unless `all_facts`, no more than decides the relation."""
+    """Return the facts about two areas; unless `all_facts`, only enough to decide the relation."""
     a_first, a_stop = chains_of(g, a)
     b_first, b_stop = chains_of(h, b)
     a_chains = a_stop - a_first
@@ -191,7 +192,7 @@ def area_facts(g, a, h, b, all_facts, scratch):
 
 @inlined
 def _is_inside(g, shape, x, y, stack):
-    """Whether a point that is not on an area's boundary lies inside it."""
+    """Return whether a point that is not on an area's boundary lies in the area."""
     return (
         covers_point(g.shapes, shape, x, y)
         and locate_in_area(g, shape, ALL_CHAINS, x, y, stack) == INTERIOR
@@ -200,7 +201,7 @@ def _is_inside(g, shape, x, y, stack):
 
 @inlined
 def _leaf_pair_facts(g, a, i, h, b, j, all_facts):
-    """What the edges below two leaves do to each other."""
+    """Return the facts about the edges below two leaves."""
     x0 = h.nodes[j]["x0"]
     y0 = h.nodes[j]["y0"]
     x1 = h.nodes[j]["x1"]
@@ -228,7 +229,7 @@ def _leaf_pair_facts(g, a, i, h, b, j, all_facts):
 
 @inlined
 def _edge_pair_facts(g, a, a_chain, p, h, b, b_chain, q):
-    """What two edges do to each other. Each contact counts at its first vertex."""
+    """Return the facts about two edges. A contact counts at the edge whose first vertex it is."""
     px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
     p_side = orient(qx, qy, mx, my, px, py)
@@ -277,7 +278,7 @@ def _edge_pair_facts(g, a, a_chain, p, h, b, b_chain, q):
 
 @inlined
 def _swapped(facts):
-    """The facts about (B, A) from those about (A, B)."""
+    """Return the facts about (B, A), given the facts about (A, B)."""
     return (facts & ~15) | (facts & 3) << 2 | (facts & 12) >> 2
 
 
@@ -285,7 +286,7 @@ def _swapped(facts):
 def _contact_facts(
     px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y, b_next_x, b_next_y
 ):
-    """Facts at a place p that each boundary passes once, from `before` to `next`."""
+    """Return the facts at p, through which each boundary has one pass from `before` to `next`."""
     if a_next_x == b_next_x and a_next_y == b_next_y:
         if a_before_x == b_before_x and a_before_y == b_before_y:
             return CONTACT | SAME_SIDE
@@ -318,9 +319,9 @@ def _contact_facts(
 
 @no_refcount
 def _multi_pass_contact_facts(g, a, p, p_before, h, b, q, q_before, at_vertex):
-    """Facts at vertex p of A, where A or B may pass several times.
+    """Return the facts at vertex p of A, through which A or B may have several passes.
 
-    at_vertex : whether B has its vertex q there, else the place is within its edge q.
+    at_vertex : whether p is also vertex q of B; otherwise p is within edge q of B.
     """
     px, py = g.x[p], g.y[p]
     facts = CONTACT

@@ -1,11 +1,11 @@
-"""What two boundaries do at a place where they touch, exactly and without constructing a point.
+"""Where a direction leads from a point of an area's boundary, exactly, from input points alone.
 
-At a place p of an area's boundary, *passes* run through it: two rays each, from p back to the
-previous point and on to the next one, with the interior on the left of the way. Most places
-have one pass; where rings touch there are more, and the vertices there form a cycle
-(`touches`). A direction out of p is judged by the first ray met when turning clockwise from
-it: a ray that leads onward has the interior on its counter-clockwise side, a ray that leads
-back has the exterior there.
+A *pass* of the boundary through a point p is two rays: from p back to the previous point, and
+from p onward to the next point, with the interior on the left of the way. Most points have one
+pass. Where rings touch, a point has several, and its vertices form a cycle (`touches`). The first
+ray met when turning clockwise from a direction decides where the direction leads: a ray that
+leads onward has the interior on its counter-clockwise side, and a ray that leads back has the
+exterior there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTO, OUT_OF, ALONG_NEXT, ALONG_PREVIOUS = 1, -1, 2, 3
 
 @inlined
 def same_direction(px, py, ax, ay, bx, by):
-    """Whether a and b, on one line with p, lie on the same side of it."""
+    """Return whether a and b, on one line with p, lie on the same side of p."""
     return (
         (ax > px) == (bx > px)
         and (ax < px) == (bx < px)
@@ -33,7 +33,7 @@ def same_direction(px, py, ax, ay, bx, by):
 
 @kernel
 def classify_direction_one_pass(px, py, previous_x, previous_y, next_x, next_y, x, y):
-    """Where the direction from p to (x, y) leads at a place with one pass."""
+    """Return where the direction from p to (x, y) leads, if one pass runs through p."""
     from_next = orient(px, py, next_x, next_y, x, y)
     if from_next == 0 and same_direction(px, py, next_x, next_y, x, y):
         return ALONG_NEXT
@@ -50,16 +50,16 @@ def classify_direction_one_pass(px, py, previous_x, previous_y, next_x, next_y, 
 
 @inlined
 def previous_vertex(g, chain, vertex):
-    """The point before a ring's vertex."""
+    """The point before a vertex of a ring."""
     first, stop = points_of(g, chain)
     return vertex - 1 if vertex > first else stop - 2
 
 
 @kernel
 def classify_direction(g, shape, vertex, before, after, x, y):
-    """Where the direction from a place on an area's boundary to (x, y) leads.
+    """Return where the direction from a vertex of an area to (x, y) leads.
 
-    vertex : the area's vertex there. before, after : its neighbours.
+    before, after : the neighbours of the vertex in its ring.
     """
     px = g.x[vertex]
     py = g.y[vertex]
@@ -84,7 +84,7 @@ def classify_direction(g, shape, vertex, before, after, x, y):
                 px, py, ray_x, ray_y, x, y
             ):
                 return ALONG_NEXT if onward else ALONG_PREVIOUS
-            # Between the best ray so far and the direction, counter-clockwise: nearer to it.
+            # The first ray clockwise from the direction: keep the nearest so far.
             if (
                 not has_best
                 or classify_direction_one_pass(px, py, x, y, best_x, best_y, ray_x, ray_y) == INTO

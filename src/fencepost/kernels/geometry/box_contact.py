@@ -1,4 +1,4 @@
-"""Whether a geometry has a point in common with a box."""
+"""Exact tests of a geometry against a box."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fencepost.kernels.runtime.compilation import kernel, no_refcount, outlined
 
 @no_refcount
 def fills_its_box(g, a):
-    """Whether a geometry is a point, or a rectangle along the axes."""
+    """Return whether a geometry is a point, or a rectangle along the axes."""
     first, stop = chains_of(g, a)
     if stop - first != 1:
         return False
@@ -45,7 +45,7 @@ def fills_its_box(g, a):
 @outlined
 @kernel
 def meets_box(g, a, box, scratch):
-    """Whether a geometry has a point in common with a box."""
+    """Return whether a geometry has a point in common with a box."""
     h = rectangle(box)
     if g.shapes[a]["dimension"] == AREAS:
         return area_relation(g, a, h, 0, scratch) != DISJOINT
@@ -54,7 +54,7 @@ def meets_box(g, a, box, scratch):
 
 @kernel
 def rectangle(box):
-    """A box, wider and higher than 0, as a shape."""
+    """Return a box of positive width and height as a shape."""
     chains = np.zeros(2, CHAIN_DTYPE)
     chains[1]["start"] = 5
     shapes = np.zeros(2, SHAPE_DTYPE)

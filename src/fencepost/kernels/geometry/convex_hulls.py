@@ -1,12 +1,12 @@
-"""Convex hulls of sets of points, where a point lies to one, and their centroids.
+"""Convex hulls of sets of points, exact location of points in hulls, and centroids of hulls.
 
-A hull is a row of a `Hulls`: the corners that it needs and no others, counterclockwise, from the
-lowest (of several the leftmost). All points on one line leave two corners, one place leaves one.
+A hull is a row of a `Hulls`: its strict corners, counter-clockwise from the lowest corner (the
+leftmost of several). Collinear points have a hull of two corners, coinciding points one of one.
 
-    x, y    |  hull 0  | hull 1 |   hull 2   |      start[k] : start[k + 1] are those of hull k
+    x, y    |  hull 0  | hull 1 |   hull 2   |      hull k has the corners start[k]:start[k + 1]
 
-Which corners these are is decided exactly, and so is everything here but centroids, which come with
-a bound on their error.
+All decisions are exact, including which points are corners. Only centroids are approximate; they
+come with a bound on their error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fencepost.kernels.geometry.point_location import EXTERIOR, INTERIOR, ON_BOU
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
 _ROUNDING = 2.0**-53
-_TINY = 1e-144  # lengths below lose what their squares are made of
+_TINY = 1e-144  # the squares of lesser lengths underflow
 
 
 class Hulls(NamedTuple):
-    """Hulls, or any sets of points: coordinates, and where each begins."""
+    """Hulls, or any sets of points: coordinates, and where each set begins."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
@@ -35,7 +35,7 @@ class Hulls(NamedTuple):
 
 @kernel
 def build_hulls(points):
-    """The hull of each set of finite points. points : Hulls, no set empty."""
+    """Return the hull of each set of finite points. points : Hulls without empty sets."""
     count = points.start.shape[0] - 1
     x = np.empty(points.x.shape[0], np.float64)
     y = np.empty(points.x.shape[0], np.float64)
@@ -53,7 +53,10 @@ def build_hulls(points):
 
 @kernel
 def _graham_scan(points, first, stop, order, buffer, x, y, at):
-    """Graham's scan of points[first:stop]: corners to x and y from `at` on, and how many."""
+    """Write the corners of points[first:stop] to x, y from `at` on. Return how many there are.
+
+    Graham's scan.
+    """
     lowest = first
     for k in range(first + 1, stop):
         if _is_lower(points, k, lowest):
@@ -86,9 +89,9 @@ def _is_lower(points, i, j):
 
 @kernel
 def _sort_by_angle(points, px, py, order, buffer, count):
-    """Sort order[:count] by the angle at p, the lowest point, then by the distance from it.
+    """Sort order[:count] by the angle at p, the lowest point, then by the distance from p.
 
-    By merging, so that no arrangement of points takes long.
+    A merge sort, whose worst case is n log n.
     """
     width = 1
     while width < count:
@@ -112,10 +115,11 @@ def _sort_by_angle(points, px, py, order, buffer, count):
 
 @kernel
 def _is_before(points, px, py, i, j):
+    """Return whether point i precedes point j in the order of `_sort_by_angle`."""
     turn = orient(px, py, points.x[i], points.y[i], points.x[j], points.y[j])
     if turn != 0:
         return turn > 0
-    # On one ray from the lowest point the higher is the farther, on a level one that to the right.
+    # On one ray from the lowest point the higher point is farther; on a level ray, the right one.
     return _is_lower(points, i, j)
 
 
@@ -124,16 +128,16 @@ def _is_before(points, px, py, i, j):
 
 @kernel
 def locate_in_hull(h, k, px, py):
-    """Whether p is in the INTERIOR, ON_BOUNDARY or in the EXTERIOR of hull k.
+    """Return whether p is in the INTERIOR, ON_BOUNDARY or in the EXTERIOR of hull k.
 
-    A hull of one or two corners has no interior. In steps of the logarithm of its corners.
+    A hull of one or two corners has no interior. A binary search: O(log corners).
     """
     first, stop = h.start[k], h.start[k + 1]
     ax, ay = h.x[first], h.y[first]
     if stop - first < 3:
         on = _is_on(px, py, ax, ay, h.x[stop - 1], h.y[stop - 1])
         return ON_BOUNDARY if on else EXTERIOR
-    # The fan of triangles at the first corner: in which of them?
+    # Find the triangle of the fan at the first corner that contains the direction of p.
     from_first = orient(ax, ay, h.x[first + 1], h.y[first + 1], px, py)
     from_last = orient(ax, ay, h.x[stop - 1], h.y[stop - 1], px, py)
     if from_first < 0 or from_last > 0:
@@ -148,7 +152,7 @@ def locate_in_hull(h, k, px, py):
     side = orient(h.x[low], h.y[low], h.x[low + 1], h.y[low + 1], px, py)
     if side < 0:
         return EXTERIOR
-    # A point on the first or the last ray of the fan was found outside if beyond its edge.
+    # A point on the first or last ray of the fan, beyond the edge, was EXTERIOR above.
     if side > 0 and from_first > 0 and from_last < 0:
         return INTERIOR
     return ON_BOUNDARY
@@ -156,7 +160,7 @@ def locate_in_hull(h, k, px, py):
 
 @inlined
 def _is_on(px, py, ax, ay, bx, by):
-    """Whether p is on the segment from a to b, which may be one point."""
+    """Return whether p is on the segment from a to b, which may be one point."""
     return (
         min(ax, bx) <= px <= max(ax, bx)
         and min(ay, by) <= py <= max(ay, by)
@@ -169,18 +173,19 @@ def _is_on(px, py, ax, ay, bx, by):
 
 @kernel
 def hull_centroids(h, out):
-    """out[k] = x, y and error of hull k (see `hull_centroid`). out : (hulls, 3) doubles."""
+    """Set out[k] to x, y and error of hull k (see `hull_centroid`). out : (hulls, 3) doubles."""
     for k in range(out.shape[0]):
         out[k, 0], out[k, 1], out[k, 2] = hull_centroid(h, k)
 
 
 @kernel
 def hull_centroid(h, k):
-    """(x, y, error): the centroid of hull k, and how far from (x, y) the true one can be.
+    """Return (x, y, error): the centroid of hull k, and a bound on its distance from (x, y).
 
-    That of one corner is the corner, that of two their middle. Of more it is the mean of the
-    triangles of the fan at the first corner by area. These are all positive, so that nothing
-    cancels; coordinates are relative to that corner, in units of a power of two near the size.
+    The centroid of one corner is the corner, and that of two corners is their midpoint. With more
+    corners it is the mean of the triangles of the fan at the first corner, weighted by area. All
+    areas are positive, so nothing cancels. Coordinates are relative to that corner, in units of a
+    power of two near the size of the hull.
     """
     first, stop = h.start[k], h.start[k + 1]
     ax, ay = h.x[first], h.y[first]
@@ -189,7 +194,7 @@ def hull_centroid(h, k):
     if stop - first == 2:
         x = 0.5 * ax + 0.5 * h.x[first + 1]
         y = 0.5 * ay + 0.5 * h.y[first + 1]
-        # Of a coordinate below the normal numbers a half is rounded as well.
+        # Halving a subnormal coordinate rounds as well.
         return x, y, 2.0 * _ROUNDING * (abs(x) + abs(y)) + _TINY
     x0, x1, y1 = ax, ax, ay
     for c in range(first + 1, stop):
@@ -206,7 +211,7 @@ def hull_centroid(h, k):
             x = ax + x / weight / unit
             y = ay + y / weight / unit
             return x, y, error + 4.0 * _ROUNDING * (abs(x) + abs(y))
-    # All that is known is that it lies in the box.
+    # Too thin or too large for the bounds: only the box of the hull is certain.
     x = 0.5 * x0 + 0.5 * x1
     y = 0.5 * ay + 0.5 * y1
     return x, y, 2.0 * (max(x1 - x, x - x0) + max(y1 - y, y - ay)) + _TINY
@@ -214,10 +219,10 @@ def hull_centroid(h, k):
 
 @kernel
 def _fan(h, first, stop, unit):
-    """Twice the area, a bound on the error of any sum here, and the sums for x and y.
+    """Return twice the area, a bound on the error of each sum here, and the sums for x and y.
 
-    Coordinates are at most 1. Each term is off by less than 16 roundings of the sizes of its two
-    products, and each addition by one of the sum.
+    Coordinates are at most 1. The error of each term is less than 16 roundings of the sizes of its
+    two products, and the error of each addition is one rounding of the sum.
     """
     weight = size = x_sum = y_sum = 0.0
     ax, ay = h.x[first], h.y[first]

@@ -1,7 +1,7 @@
-"""DE-9IM matrices as integers, and the eight relations they mean.
+"""DE-9IM matrices as integers, and the eight exclusive relations that they stand for.
 
-Two bits an entry, row by row from the lowest: 0 = empty, 1 = points, 2 = curves, 3 = areas.
-Relations are the codes of `fencepost.geometry.relation`.
+A matrix takes two bits an entry, row by row from the lowest bits: 0 = empty, 1 = points,
+2 = curves, 3 = areas. The codes of relations are those of `fencepost.geometry.relation`.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from fencepost.kernels.runtime.compilation import no_refcount
 
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)
 
-# Entries, as shifts: interior, boundary, exterior of A against those of B.
+# Entries as bit shifts: interior, boundary, exterior of A against those of B.
 II, IB, IE, BI, BB, BE, EI, EB, EE = range(0, 18, 2)
 
 
 @no_refcount
 def transpose(m):
-    """The matrix of (b, a) from that of (a, b)."""
-    kept = m & ((3 << II) | (3 << BB) | (3 << EE))
+    """Return the matrix of (b, a), given the matrix of (a, b)."""
+    diagonal = m & ((3 << II) | (3 << BB) | (3 << EE))
     up = ((m >> BI) & 3) << IB | ((m >> EI) & 3) << IE | ((m >> EB) & 3) << BE
     down = ((m >> IB) & 3) << BI | ((m >> IE) & 3) << EI | ((m >> BE) & 3) << EB
-    return kept | up | down
+    return diagonal | up | down
 
 
 @no_refcount
 def relations_of_matrices(matrices, out):
-    """out[k] = which of the eight relations matrices[k] means."""
+    """Set out[k] to the relation that matrices[k] stands for."""
     for k in range(matrices.shape[0]):
         out[k] = relation_of_matrix(matrices[k])
 
 
 @no_refcount
 def relation_of_matrix(m):
-    """Which of the eight relations a matrix means."""
+    """Return the code of the relation that a matrix stands for."""
     if not (m >> II) & 3:
         return MEETS if (m >> IB) & 3 or (m >> BI) & 3 or (m >> BB) & 3 else DISJOINT
     a_within = not (m >> IE) & 3 and not (m >> BE) & 3

@@ -1,4 +1,4 @@
-"""Walking the trees of boxes over shapes' edges, and the plain comparisons used on the way."""
+"""Traversal of the box trees over the edges of shapes, and comparisons of boxes and segments."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fencepost.kernels.runtime.compilation import inlined
 
 
 class TreeScratch(NamedTuple):
-    """Room that a thread reuses for pair after pair."""
+    """Buffers of a traversal, which a thread reuses for every pair of shapes."""
 
-    stack: Positions  # STACK
-    pairs: Positions  # 2 * STACK: pairs of nodes
-    touched: Bytes  # one a chain of the larger shape, twice
+    stack: Positions  # STACK_SIZE nodes
+    pairs: Positions  # 2 * STACK_SIZE: pairs of nodes, one node of each shape
+    touched: Bytes  # 2 * max_chains: flags of the chains of both shapes
 
 
 def new_tree_scratch(max_chains: int) -> TreeScratch:
-    """Room for relating shapes of at most so many chains each."""
+    """Allocate scratch for pairs of shapes of at most `max_chains` chains each."""
     return TreeScratch(
         stack=np.empty(STACK_SIZE, np.uint32),
         pairs=np.empty(2 * STACK_SIZE, np.uint32),
@@ -29,45 +29,48 @@ def new_tree_scratch(max_chains: int) -> TreeScratch:
 
 @inlined
 def root(g, shape):
-    """The root of a shape's tree."""
+    """The root node of a shape's tree."""
     return np.int64(g.shapes[shape + 1]["node"]) - 1
 
 
 @inlined
 def chains_of(g, shape):
-    """The first chain of a shape and one past the last."""
+    """The range of a shape's chains: the first, and one past the last."""
     return np.int64(g.shapes[shape]["chain"]), np.int64(g.shapes[shape + 1]["chain"])
 
 
 @inlined
 def chain_of(g, node):
-    """The chain of all edges below a node, or -1 where there are several."""
+    """The chain that owns all edges below a node, or -1 if several chains do."""
     return np.int64(g.nodes[node]["chain"])
 
 
 @inlined
 def points_of(g, chain):
-    """The first point of a chain and one past the last."""
+    """The range of a chain's points: the first, and one past the last."""
     return np.int64(g.chains[chain]["start"]), np.int64(g.chains[chain + 1]["start"])
 
 
 @inlined
 def children(g, node):
-    """The first child of a node and one past the last."""
+    """The range of a node's children: the first, and one past the last."""
     first = np.int64(g.nodes[node]["child"])
     return first, first + np.int64(g.nodes[node]["children"])
 
 
 @inlined
 def edges(g, node):
-    """The first edge below a node and one past the last; an edge is known by its first point."""
+    """The range of the edges below a node. Edge k runs from point k to point k + 1."""
     first = np.int64(g.nodes[node]["first"])
     return first, first + np.int64(g.nodes[node]["edges"])
 
 
 @inlined
 def expand_pair(g, i, h, j, pairs, top):
-    """Push the pairs that replace nodes (i, j), the larger one opened; none if both are leaves."""
+    """Replace the pair of nodes (i, j) by pairs of the larger node's children and the other node.
+
+    Return the new top of `pairs`, which is `top` if both nodes are leaves.
+    """
     i_leaf = g.nodes[i]["children"] == 0
     j_leaf = h.nodes[j]["children"] == 0
     if i_leaf and j_leaf:
@@ -87,7 +90,7 @@ def expand_pair(g, i, h, j, pairs, top):
 
 @inlined
 def boxes_disjoint(boxes, i, other_boxes, j):
-    """Whether the boxes of two records have no point in common."""
+    """Return whether the boxes of two records have no point in common."""
     return (
         boxes[i]["x0"] > other_boxes[j]["x1"]
         or other_boxes[j]["x0"] > boxes[i]["x1"]
@@ -98,7 +101,7 @@ def boxes_disjoint(boxes, i, other_boxes, j):
 
 @inlined
 def covers_point(boxes, k, x, y):
-    """Whether a point lies in the closed box of record k."""
+    """Return whether a point lies in the closed box of record k."""
     return (
         boxes[k]["x0"] <= x and boxes[k]["y0"] <= y and boxes[k]["x1"] >= x and boxes[k]["y1"] >= y
     )
@@ -106,11 +109,13 @@ def covers_point(boxes, k, x, y):
 
 @inlined
 def min_max(a, b):
+    """Return the lesser of two numbers, then the greater."""
     return (a, b) if a < b else (b, a)
 
 
 @inlined
 def segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
+    """Return whether the boxes of segments p-n and q-m have no point in common."""
     px0, px1 = min_max(px, nx)
     qx0, qx1 = min_max(qx, mx)
     if px0 > qx1 or qx0 > px1:
@@ -122,7 +127,7 @@ def segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
 
 @inlined
 def segments_overlap(px, py, nx, ny, qx, qy, mx, my):
-    """Whether two segments of one line have more than a point in common."""
+    """Return whether two segments of one line have more than a point in common."""
     if px != nx:
         low, high = min_max(px, nx)
         other_low, other_high = min_max(qx, mx)

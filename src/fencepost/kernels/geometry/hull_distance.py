@@ -1,19 +1,19 @@
-"""Two convex hulls: whether they meet, whether one is in the other, how far they are apart.
+"""Relations and distances of two convex hulls: contact, containment, distance with error bounds.
 
-Rotating calipers: parallel lines that touch both hulls, one from each side, are turned once round.
-Each edge that a line comes to lie on is paired with the corner that the other line touches. These
-pairs are the edges of the Minkowski difference of the hulls in order, so
+The method is rotating calipers. Two parallel lines that touch the hulls from opposite sides turn
+once round. Whenever a line comes to lie on an edge, the edge is paired with the corner that the
+other line touches. These pairs are the edges of the Minkowski difference of the hulls in order, so
 
-- the hulls are apart exactly if some corner is on the outer side of its edge (of two hulls that are
-  points or segments, the difference may have no area, and their contact is looked at by itself);
-- if they are apart, the least distance of a corner from its edge is their distance.
+- the hulls are apart exactly if some corner is on the outer side of its edge (the difference of two
+  hulls that are points or segments may have no area; their contact is a separate test);
+- if they are apart, their distance is the least distance of a corner from its edge.
 
-Which edge is next is the sign of the cross product of two edges, exactly (`turn_direction`), and on which
-side a corner lies is `orient`, so contact is decided exactly: also of shapes that cross without a
-corner of one in the other. Distances have the error bounds of `distance`.
+The exact sign of the cross product of two edges decides which edge is next (`turn_direction`), and
+`orient` decides on which side a corner lies. So contact is exact, also of hulls that cross without
+a corner of one in the other. Distances have the error bounds of `planar_distance`.
 
-Every pair is looked at once: n + m steps. Searching them by halves, in log n + log m, is known but
-pays for hulls of hundreds of corners only, while those of events have a handful.
+Every pair is visited once: n + m steps. Binary searches in log n + log m steps are known, but pay
+only for hulls of hundreds of corners, while hulls of events have a handful.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ DISJOINT, OVERLAP, CONTAINED = 0, 1, 2
 
 @kernel
 def relate_hull_pairs(g, h, first, second, out):
-    """out[k] = `relation_of_hulls` of hulls first[k] of g and second[k] of h. out : uint8."""
+    """Set out[k] to `relation_of_hulls` of hulls first[k] of g and second[k] of h. out : uint8."""
     for k in range(first.shape[0]):
         out[k] = relation_of_hulls(g, first[k], h, second[k])
 
 
 @kernel
 def relation_of_hulls(g, a, h, b):
-    """`CONTAINED` where hull a of g lies in hull b of h, closed; else `OVERLAP` or `DISJOINT`."""
+    """Return `CONTAINED` if hull a of g lies in the closed hull b of h, else `OVERLAP` or `DISJOINT`."""
     if is_hull_inside(g, a, h, b):
         return CONTAINED
     _, high = hull_distance_bounds(g, a, h, b, True)
@@ -61,7 +61,7 @@ def relation_of_hulls(g, a, h, b):
 
 @kernel
 def is_hull_inside(g, a, h, b):
-    """Whether all corners of hull a of g lie in hull b of h, or on its boundary."""
+    """Return whether all corners of hull a of g lie in hull b of h or on its boundary."""
     for k in range(g.start[a], g.start[a + 1]):
         if locate_in_hull(h, b, g.x[k], g.y[k]) == EXTERIOR:
             return False
@@ -70,16 +70,16 @@ def is_hull_inside(g, a, h, b):
 
 @kernel
 def within_hull_pairs(g, h, first, second, distances, out):
-    """out[k] = `hulls_within` of hulls first[k] of g, second[k] of h and distances[k]."""
+    """Set out[k] to `hulls_within` of hulls first[k] of g, second[k] of h and distances[k]."""
     for k in range(first.shape[0]):
         out[k] = hulls_within(g, first[k], h, second[k], distances[k])
 
 
 @kernel
 def hulls_within(g, a, h, b, d):
-    """Whether hulls a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
+    """Return whether hulls a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
 
-    `UNSURE` only for hulls that are not in contact, and always where the distance is just d.
+    `UNSURE` only for hulls that are not in contact, and always if the distance is exactly d.
     """
     if not d >= 0.0:
         return NO
@@ -91,7 +91,7 @@ def hulls_within(g, a, h, b, d):
 
 @kernel
 def hull_distance(g, a, h, b):
-    """About how far hulls a of g and b of h are apart; 0 exactly where they are in contact."""
+    """Return the approximate distance of hulls a of g and b of h; 0 exactly if they touch."""
     low, high = hull_distance_bounds(g, a, h, b, False)
     return 0.5 * low + 0.5 * high
 
@@ -112,7 +112,7 @@ def hull_distance_bounds(g, a, h, b, contact_only):
         and _segments_in_contact(g, a_first, a_stop, h, b_first, b_stop)
     ):
         return 0.0, 0.0
-    # One line begins below the one hull, at its first corner, the other above the other one.
+    # One line begins below hull a, at its first corner, the other line above hull b.
     i, j = a_first, _highest_corner(h, b_first, b_stop)
     if a_edges == 0 and b_edges == 0:
         value, error = length_with_error(h.x[j] - g.x[i], h.y[j] - g.y[i])
@@ -128,7 +128,7 @@ def hull_distance_bounds(g, a, h, b, contact_only):
                 g.x[i], g.y[i], g.x[i_next], g.y[i_next],
                 h.x[j_next], h.y[j_next], h.x[j], h.y[j],
             )  # fmt: skip
-        # Parallel edges are passed at once: a next one may be opposite, and would look parallel.
+        # Pass parallel edges together: the next edge may run opposite and would look parallel.
         if ahead >= 0:
             side, low, high = _measure_edge(g, i, i_next, h, j, low, high)
             apart = apart or side < 0
@@ -146,7 +146,7 @@ def hull_distance_bounds(g, a, h, b, contact_only):
 
 @inlined
 def _measure_edge(g, i, i_next, h, j, low, high):
-    """On which side of an edge a corner is, and the bracket with their distance."""
+    """Return on which side of an edge a corner is, and the bracket narrowed by their distance."""
     side = orient(g.x[i], g.y[i], g.x[i_next], g.y[i_next], h.x[j], h.y[j])
     value, error = distance_to_segment(h.x[j], h.y[j], g.x[i], g.y[i], g.x[i_next], g.y[i_next])
     low, high = narrow_bracket(low, high, value, error)
@@ -155,7 +155,7 @@ def _measure_edge(g, i, i_next, h, j, low, high):
 
 @inlined
 def _segments_in_contact(g, a_first, a_stop, h, b_first, b_stop):
-    """Whether two hulls of at most two corners each have a point in common."""
+    """Return whether two hulls of at most two corners each have a point in common."""
     return in_contact(
         g.x[a_first], g.y[a_first], g.x[a_stop - 1], g.y[a_stop - 1],
         h.x[b_first], h.y[b_first], h.x[b_stop - 1], h.y[b_stop - 1],
@@ -164,7 +164,7 @@ def _segments_in_contact(g, a_first, a_stop, h, b_first, b_stop):
 
 @inlined
 def _highest_corner(h, first, stop):
-    """The highest corner, of several the rightmost."""
+    """The highest corner; the rightmost of several."""
     highest = first
     for k in range(first + 1, stop):
         if h.y[k] > h.y[highest] or (h.y[k] == h.y[highest] and h.x[k] > h.x[highest]):
@@ -174,9 +174,9 @@ def _highest_corner(h, first, stop):
 
 @kernel
 def turn_direction(ax, ay, bx, by, cx, cy, dx, dy):
-    """1 where the way from c to d is left of that from a to b, -1 right, 0 parallel; exactly.
+    """Return 1 if direction c-d is left of direction a-b, -1 if right, 0 if parallel. Exact.
 
-    The float filter is that of `orient`: the terms are the same, with other differences.
+    The floating-point filter is that of `orient`, with other differences in the same terms.
     """
     ux = bx - ax
     uy = by - ay

@@ -1,13 +1,13 @@
-"""On which side of a line a point lies, exactly, for every finite double.
+"""Orientation of three points: on which side of a line a point lies, exact for finite doubles.
 
-Three stages, each complete on its own terms:
+The test has three stages; each decides only where it is certain:
 
 1. Floating point with an error bound (Shewchuk 1997, section 4.3). The bound holds with or
    without fused multiply-add, and carries an absolute term for products that underflow.
-2. Where the six coordinates fit a common window of 62 bits, 64-bit integers and a 128-bit
-   comparison of the two products.
-3. Otherwise the determinant is summed in a fixed-point accumulator wide enough for the
-   product of any two doubles.
+2. 64-bit integers and a 128-bit comparison of the two products, where the six coordinates fit
+   a common window of 62 bits.
+3. A fixed-point accumulator wide enough for the product of any two doubles, which sums the
+   determinant.
 
 Stages 2 and 3 use no floating-point arithmetic, so no rounding, overflow, underflow or
 contraction can touch the answer.
@@ -29,14 +29,15 @@ _WINDOW_BITS = 62
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _SHIFT_32 = np.uint64(32)
 
-# Stage 3: bit 0 of the accumulator weighs 2**_LOWEST, the last bit of the smallest product.
+# Stage 3: bit 0 of the accumulator weighs 2**_LOWEST_EXPONENT, the last bit of the smallest
+# product.
 _LOWEST_EXPONENT = 2 * (-1074 - 52)
 LIMB_COUNT = (2 * 1024 - _LOWEST_EXPONENT) // 32 + 4
 
 
 @no_refcount
 def orient(ax, ay, bx, by, cx, cy):
-    """1 where a, b, c turn left, -1 where they turn right, 0 where they lie on one line."""
+    """Return 1 if a, b, c turn left, -1 if they turn right, 0 if they lie on one line."""
     ux = bx - ax
     uy = by - ay
     vx = cx - ax
@@ -49,7 +50,7 @@ def orient(ax, ay, bx, by, cx, cy):
         return 1
     if -difference > bound:
         return -1
-    # Straight for sure: both products vanish exactly, or b and c are one point.
+    # Certainly collinear: both products are exactly zero, or b and c are one point.
     if (ux == 0.0 or vy == 0.0) and (uy == 0.0 or vx == 0.0):
         return 0
     if bx == cx and by == cy:
@@ -59,14 +60,14 @@ def orient(ax, ay, bx, by, cx, cy):
 
 @no_refcount
 def orient_integer(ax, ay, bx, by, cx, cy):
-    """The same as `orient`, without the floating-point stage."""
+    """Return what `orient` returns, without the floating-point stage."""
     amx, aex = math.frexp(ax)
     amy, aey = math.frexp(ay)
     bmx, bex = math.frexp(bx)
     bmy, bey = math.frexp(by)
     cmx, cex = math.frexp(cx)
     cmy, cey = math.frexp(cy)
-    # Zero has no exponent of its own: it must not widen the window.
+    # Zero must not widen the window: frexp gives it the exponent 0.
     high = -5000
     low = 5000
     for m, e in ((amx, aex), (amy, aey), (bmx, bex), (bmy, bey), (cmx, cex), (cmy, cey)):
@@ -88,7 +89,7 @@ def orient_integer(ax, ay, bx, by, cx, cy):
 
 @no_refcount
 def _to_fixed_point(mantissa, exponent, base):
-    """mantissa * 2**exponent as a whole number of 2**base."""
+    """Return mantissa * 2**exponent as an integer multiple of 2**base."""
     if mantissa == 0.0:
         return 0
     return np.int64(mantissa * 9007199254740992.0) << np.int64(exponent - 53 - base)
@@ -96,7 +97,7 @@ def _to_fixed_point(mantissa, exponent, base):
 
 @no_refcount
 def _compare_products(a, b, c, d):
-    """The sign of a * b - c * d for 64-bit integers."""
+    """Return the sign of a * b - c * d for 64-bit integers."""
     left_sign = _sign(a) * _sign(b)
     right_sign = _sign(c) * _sign(d)
     if left_sign != right_sign:
@@ -124,7 +125,7 @@ def _magnitude(a):
 
 @no_refcount
 def _multiply(a, b):
-    """The 128-bit product of two unsigned 64-bit integers below 2**63, as high and low words."""
+    """Return the 128-bit product of two uint64 numbers below 2**63 as high and low words."""
     a_high = a >> _SHIFT_32
     a_low = a & _LOW_32
     b_high = b >> _SHIFT_32

@@ -1,4 +1,4 @@
-"""Where a point lies in a shape: 1 in its interior, 0 on its boundary, -1 outside. Exact."""
+"""Exact location of a point in a shape: in its interior (1), on its boundary (0), outside (-1)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount
 INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
 ALL_CHAINS = -1
 
-_MAX_SCANNED_POINTS = 128  # points of a ring up to which no tree pays
+_MAX_SCANNED_POINTS = 128  # rings of at most so many points are faster without a tree
 _ONE = np.uint64(1)
-# What the rounding of a product less another can be, of the sum of both: Shewchuk's (3 + 16 e) e.
+# Bound on the rounding error of a difference of two products, as a fraction of the sum of their
+# sizes: Shewchuk's (3 + 16 e) e.
 _ROUNDING = (3.0 + 16.0 * 2.0**-53) * 2.0**-53
-_TINY = 1e-300  # exceeds what is lost where products are too small for doubles
+_TINY = 1e-300  # exceeds what underflow of the products can lose
 
 
 @no_refcount
 def locate(g, shape, px, py, stack):
-    """Where (px, py) lies in shape `shape` of g. stack : scratch of `STACK` int64."""
+    """Return where (px, py) lies in a shape of g. stack : scratch of `STACK_SIZE` integers."""
     if not covers_point(g.shapes, shape, px, py):
         return EXTERIOR
     if g.shapes[shape]["dimension"] == POINTS:
@@ -42,13 +43,13 @@ def locate(g, shape, px, py, stack):
 
 @inlined
 def has_single_position(shapes, row):
-    """Whether points are all at one place, which is a corner of their box."""
+    """Return whether the points of a row coincide, so that their box is a point."""
     return shapes[row]["x0"] == shapes[row]["x1"] and shapes[row]["y0"] == shapes[row]["y1"]
 
 
 @inlined
 def relate_point_to_area(g, shape, x, y, stack):
-    """The relation of a point to an area whose box it is in."""
+    """Return the relation of a point to an area whose box contains the point."""
     first, stop = chains_of(g, shape)
     low, high = points_of(g, first)
     if stop - first > 1 or high - low > _MAX_SCANNED_POINTS:
@@ -58,9 +59,9 @@ def relate_point_to_area(g, shape, x, y, stack):
 
 @inlined
 def relate_point_to_ring(g, shape, first, last, x, y, stack):
-    """The same for an area of one ring, which has the points first to last."""
+    """Return the relation of a point to an area of one ring, whose edges are first:last."""
     inside = unsure = np.int64(0)
-    # As it is written here, it becomes code for vectors; many other ways do not.
+    # LLVM vectorizes the loop in this form. Most equivalent forms stay scalar.
     for k in range(np.uint64(first), np.uint64(last)):
         x0, y0 = g.x[k] - x, g.y[k] - y
         x1, y1 = g.x[k + _ONE] - x, g.y[k + _ONE] - y
@@ -70,7 +71,7 @@ def relate_point_to_ring(g, shape, first, last, x, y, stack):
         turn = left - right
         far = abs(turn) > _ROUNDING * (abs(left) + abs(right)) + _TINY
         inside += crosses & ((turn > 0.0) == upward)
-        unsure += (crosses & (far == False)) | (y0 == 0.0)  # noqa: E712 (not does not do)
+        unsure += (crosses & (far == False)) | (y0 == 0.0)  # noqa: E712 (`not` is not vectorized)
     if unsure:
         return relate_point_exactly(g, shape, x, y, stack)
     return INSIDE if inside & 1 else DISJOINT
@@ -78,17 +79,18 @@ def relate_point_to_ring(g, shape, first, last, x, y, stack):
 
 @inlined
 def relate_point_exactly(g, shape, x, y, stack):
-    """The same, exactly and whatever the area is like."""
+    """Return the exact relation of a point to any area."""
     location = locate_in_area(g, shape, ALL_CHAINS, x, y, stack)
     return INSIDE if location == INTERIOR else DISJOINT if location == EXTERIOR else MEETS
 
 
 @no_refcount
 def locate_in_area(g, shape, chain, px, py, stack):
-    """Where a point lies in an area, or in the ring `chain` of it alone (shell or hole alike).
+    """Return where a point lies in an area or, if `chain` is given, in that ring of the area alone.
 
-    Counts the edges that a ray to the right crosses. A run of edges wholly to the right counts by
-    its two ends, so only runs whose box the ray enters from within are opened.
+    The ring may be a shell or a hole. The function counts the edges that a ray to the right
+    crosses. The two ends of a run of edges wholly to the right of the point decide whether the run
+    counts, so the search opens only nodes whose box contains the point or that hold several chains.
     """
     inside = False
     stack[0] = root(g, shape)
@@ -133,13 +135,13 @@ def locate_in_area(g, shape, chain, px, py, stack):
 
 @inlined
 def _on_level_edge(x0, x1, y1, px, py):
-    """Whether the point is the edge's first vertex (x0, py), or on the edge where it is level."""
+    """Return whether p is the first vertex (x0, py) of an edge, or lies on it if it is level."""
     return x0 == px or (y1 == py and (x0 < px) != (x1 < px)) or (y1 == py and x1 == px)
 
 
 @no_refcount
 def locate_on_lines(g, shape, px, py, stack):
-    """Where a point lies in a set of lines."""
+    """Return where a point lies in a set of lines."""
     stack[0] = root(g, shape)
     top = 1
     while top > 0:
@@ -164,7 +166,7 @@ def locate_on_lines(g, shape, px, py, stack):
 
 @no_refcount
 def on_segment(ax, ay, bx, by, px, py):
-    """Whether p lies on the closed segment from a to b."""
+    """Return whether p lies on the closed segment from a to b."""
     if not is_between(ax, bx, px) or not is_between(ay, by, py):
         return False
     return orient(ax, ay, bx, by, px, py) == 0
@@ -172,12 +174,13 @@ def on_segment(ax, ay, bx, by, px, py):
 
 @inlined
 def is_between(a, b, value):
+    """Return whether a value lies between a and b, which may be in either order."""
     return (a <= value <= b) if a <= b else (b <= value <= a)
 
 
 @no_refcount
 def locate_in_points(g, shape, px, py):
-    """Whether a point is one of a set of points (they have no boundary)."""
+    """Return INTERIOR if p is one of a set of points, else EXTERIOR: points have no boundary."""
     chain, _ = chains_of(g, shape)
     low, stop = points_of(g, chain)
     high = stop

@@ -1,12 +1,13 @@
-"""The DE-9IM of two shapes that are not both areas, exactly, from their points alone.
+"""The exact DE-9IM of two shapes that are not both areas, from their input points alone.
 
 Every contact of two boundaries is either a proper crossing of two edges or lies at an input
-vertex, so no point is ever constructed: orientations of input points decide everything
-(`orient`), and the rays at each contact tell how the boundaries part from there (`rays`).
-A chain without any contact lies wholly on one side, found by locating one of its points.
+vertex, so no point is ever constructed. Orientations of input points decide everything
+(`orient`), and the directions at each contact tell how the boundaries part from there
+(`boundary_contacts`). A chain without any contact lies wholly on one side; the location of one of
+its points tells which.
 
-Lines may cross and retrace themselves, so a line is covered by another shape edge by edge: the
-edges of the other that lie along it are followed from one end to the other.
+Lines may cross and retrace themselves, so coverage of a line is decided edge by edge: a search
+follows the collinear edges of the other shape from one end of the edge to the other.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 @no_refcount
 def compute_matrices(g, h, first, second, full_matrix, scratch, out):
-    """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
+    """Set out[k] to the matrix of shapes first[k] of g and second[k] of h, not both areas.
 
-    A `first` of length one stands for as many as there are in `second`. whole : 0 leaves out
-    what the eight relations do not need (whether a line covers an area's boundary).
+    A `first` of length one is paired with every shape of `second`. full_matrix : 0 omits what the
+    eight relations do not need: whether a line covers an area's boundary.
     """
     shared_first = first.shape[0] == 1
     for k in range(second.shape[0]):
@@ -61,7 +62,7 @@ def compute_matrices(g, h, first, second, full_matrix, scratch, out):
 @outlined
 @no_refcount
 def compute_matrix(g, a, h, b, full_matrix, scratch):
-    """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
+    """Return the matrix of two shapes, not both areas; 0 if either row has no usable geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return 0
     if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
@@ -71,7 +72,7 @@ def compute_matrix(g, a, h, b, full_matrix, scratch):
 
 @no_refcount
 def _matrix_upwards(g, a, h, b, full_matrix, scratch):
-    """The matrix where a's dimension is at most b's, and a is no area."""
+    """Return the matrix of shapes a and b, if a has no higher dimension than b and is no area."""
     b_dimension = h.shapes[b]["dimension"]
     if g.shapes[a]["dimension"] == POINTS:
         return _points_matrix(g, a, h, b, b_dimension, scratch)
@@ -82,7 +83,7 @@ def _matrix_upwards(g, a, h, b, full_matrix, scratch):
 
 @no_refcount
 def _points_matrix(g, a, h, b, b_dimension, scratch):
-    """The matrix of a set of points and a shape."""
+    """Return the matrix of a set of points and a shape."""
     m = 3 << EE
     if b_dimension == AREAS:
         m |= 3 << EI | 2 << EB
@@ -104,7 +105,7 @@ def _points_matrix(g, a, h, b, b_dimension, scratch):
 
 @no_refcount
 def _any_outside(g, a, h, b):
-    """Whether some point of set a is not in set b."""
+    """Return whether any point of set a is not in set b."""
     chain, _ = chains_of(g, a)
     for k in range(*points_of(g, chain)):
         if locate_in_points(h, b, g.x[k], g.y[k]) == EXTERIOR:
@@ -112,20 +113,20 @@ def _any_outside(g, a, h, b):
     return False
 
 
-# What a line does to an area.
-INNER_IN = 1  # the line without its ends enters the interior
-INNER_OUT = 2  # ... the exterior
-INNER_ALONG = 4  # ... runs along the boundary
-INNER_ON = 8  # ... has a point on the boundary
-END_IN = 16  # an end of the line lies in the interior
-END_ON = 32  # ... on the boundary
-END_OUT = 64  # ... in the exterior
+# Facts about a line and an area. INNER: the line without its ends. END: an end of the line.
+INNER_IN = 1  # enters the area's interior
+INNER_OUT = 2  # enters its exterior
+INNER_ALONG = 4  # runs along its boundary
+INNER_ON = 8  # has a point on its boundary
+END_IN = 16  # lies in its interior
+END_ON = 32  # lies on its boundary
+END_OUT = 64  # lies in its exterior
 
 
 @outlined
 @no_refcount
 def line_area_matrix(g, a, h, b, full_matrix, scratch):
-    """The matrix of lines and an area; unless `full_matrix`, EB is taken to be there."""
+    """Return the matrix of lines and an area. Unless `full_matrix`, EB is set without a test."""
     facts = _line_area_facts(g, a, h, b, scratch)
     m = 3 << EE | 3 << EI
     if not (full_matrix and facts & INNER_ALONG and _are_edges_covered(h, b, g, a, scratch.stack)):
@@ -149,7 +150,7 @@ def line_area_matrix(g, a, h, b, full_matrix, scratch):
 
 @no_refcount
 def _line_area_facts(g, a, h, b, scratch):
-    """What the lines of shape a do to the area b."""
+    """Return the facts about the lines of shape a and the area b."""
     a_first, a_stop = chains_of(g, a)
     a_chains = a_stop - a_first
     touched = scratch.touched
@@ -190,6 +191,7 @@ def _line_area_facts(g, a, h, b, scratch):
 
 @inlined
 def _line_area_leaf_facts(g, i, h, b, j):
+    """Return the facts about the edges of lines and of an area below two leaves."""
     facts = 0
     chain = chain_of(g, i)
     _, stop = points_of(g, chain)
@@ -228,7 +230,10 @@ def _line_area_leaf_facts(g, i, h, b, j):
 
 @no_refcount
 def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
-    """Facts where vertex p of a line lies on edge q of an area, its end excepted."""
+    """Return the facts at vertex p of a line, which lies on edge q of an area.
+
+    If p is the end of edge q, the directions are left to the edge that begins there.
+    """
     px, py = g.x[p], g.y[p]
     facts = END_ON if g.mark[p] & BOUNDARY else INNER_ON
     if px == h.x[q + 1] and py == h.y[q + 1]:
@@ -258,6 +263,7 @@ def _direction_fact(direction):
 @outlined
 @no_refcount
 def line_matrix(g, a, h, b, scratch):
+    """Return the matrix of two sets of lines."""
     m = 3 << EE
     if not boxes_disjoint(g.shapes, a, h.shapes, b):
         m |= _line_contacts(g, a, h, b, scratch)
@@ -275,7 +281,7 @@ def line_matrix(g, a, h, b, scratch):
 
 @no_refcount
 def _line_contacts(g, a, h, b, scratch):
-    """The entries II, IB, BI and BB of two sets of lines."""
+    """Return the entries II, IB, BI and BB of the matrix of two sets of lines."""
     m = 0
     pairs = scratch.pairs
     pairs[0] = root(g, a)
@@ -294,12 +300,13 @@ def _line_contacts(g, a, h, b, scratch):
         for p in range(*edges(g, i)):
             for q in range(*edges(h, j)):
                 m |= _line_edge_entries(g, p, h, q)
-    # Both a shared point and a shared piece: the piece has the higher dimension.
+    # If the interiors share both a point and a piece, the entry is the dimension of the piece.
     return m & ~1 if m & 2 else m
 
 
 @inlined
 def _line_edge_entries(g, p, h, q):
+    """Return the entries of the matrix to which two edges of lines contribute."""
     px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
     if segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
@@ -339,7 +346,7 @@ def _point_entry(a_end, b_end):
 
 @no_refcount
 def _are_edges_covered(g, a, h, b, stack):
-    """Whether every edge of shape a lies on edges of shape b."""
+    """Return whether every edge of shape a lies on edges of shape b."""
     for c in range(*chains_of(g, a)):
         first, stop = points_of(g, c)
         for k in range(first, stop - 1):
@@ -350,10 +357,10 @@ def _are_edges_covered(g, a, h, b, stack):
 
 @no_refcount
 def _is_covered(ax, ay, bx, by, h, shape, stack):
-    """Whether the segment from a to b lies on edges of a shape.
+    """Return whether the segment from a to b lies on edges of a shape.
 
-    Positions along it are compared by x, or by y where it is upright: exact, because all edges
-    considered lie on its line.
+    Positions along the segment are compared by x, or by y if it is vertical. The comparison is
+    exact, because all edges considered lie on the line of the segment.
     """
     upright = ax == bx
     low, high = min_max(ay, by) if upright else min_max(ax, bx)
@@ -395,7 +402,7 @@ def _is_covered(ax, ay, bx, by, h, shape, stack):
 
 @no_refcount
 def locate_line_ends(g, a, h, b, stack):
-    """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
+    """Return where ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
     locations = 0
     for c in range(*chains_of(g, a)):
         first, stop = points_of(g, c)

@@ -1,22 +1,21 @@
-"""How geometries lie in memory, and the kernels that lay them out.
+"""`ShapeArrays`, the memory layout of geometries, and the kernels that fill it.
 
 A *shape* is one geometry: a set of points, lines or areas. Its *chains* are its rings or
-linestrings (all points of a multi-point are one chain). Nothing is nested; everything is a
-range in a flat array::
+linestrings; all points of a multi-point are one chain. Shapes own ranges of flat arrays::
 
     shapes   [ 0 . . 2 . 3 ]            shape s owns the chains from shapes[s].chain on
     chains   [ 0 . . . 5 . . . . 9 ]    chain c owns the points from chains[c].start on
     x, y     [ . . . . . . . . . . ]    a ring repeats its first point at its end
 
 Rings run with the interior on their left: shells counter-clockwise, holes clockwise. No point
-follows itself. Where a shape touches itself, every chain that passes the place has a vertex
-there (`find_contacts` finds the places, the caller inserts the vertices: an input point that
-lies on an edge splits it exactly). Points of a point shape are distinct and in lexicographic
+follows itself. Where a shape touches itself, every chain through that point has a vertex there:
+`find_contacts` finds the points, and the caller inserts the vertices, which splits edges exactly
+because each point is an input vertex. Points of a point shape are distinct and in lexicographic
 order.
 
-Over the edges of a shape stands a tree of boxes. A leaf covers `EDGES_PER_LEAF` edges of one chain, or all
-of a chain of up to twice as many; an inner node has up to `FANOUT` children. A shape's nodes are
-contiguous, leaves first, root last.
+A tree of boxes covers the edges of each shape. A leaf covers `EDGES_PER_LEAF` edges of one chain,
+or all edges of a chain of up to twice as many. An inner node has up to `FANOUT` children. The
+nodes of a shape are contiguous: leaves first, root last.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ Positions = NDArray[np.uint32]
 
 EDGES_PER_LEAF = 8
 FANOUT = 8
-STACK_SIZE = 4096  # more than any traversal of two trees can hold
+STACK_SIZE = 4096  # exceeds what a traversal of two trees can push
 
 POINTS, LINES, AREAS = 0, 1, 2
 
 # Bits of `mark`.
 BOUNDARY = 1  # an end of an odd number of the shape's linestrings
-TOUCH = 2  # another vertex of the same area lies at the same place
+TOUCH = 2  # another vertex of the same area coincides with this one
 
-# What `clean_coordinates` and `find_touches` can find wrong; 0 is nothing.
+# Defects that `clean_coordinates` and `check_areas` report; 0 is none.
 TOO_FEW_POINTS = 1
 SPIKE = 2
 SELF_CONTACT = 3
@@ -55,8 +54,9 @@ NESTED_HOLES = 7
 NESTED_PARTS = 8
 
 
-# Positions are unsigned 32-bit: half the memory, and indexing by one needs no check for
-# negative values (a quarter off the time of `relate_areas`). `MAX_POINTS` bounds one batch.
+# Positions are unsigned 32-bit integers. They take half the memory of 64-bit integers, and indexing
+# needs no check for negative values, which saves a quarter of the time of `relate_areas`.
+# `MAX_POINTS` limits one batch.
 MAX_POINTS = 2**32 - 2
 
 _BOX = [("x0", "f8"), ("y0", "f8"), ("x1", "f8"), ("y1", "f8")]
@@ -64,17 +64,17 @@ BOX_DTYPE = np.dtype(_BOX, align=True)
 SHAPE_DTYPE = np.dtype(
     [
         *_BOX,
-        ("chain", "u4"),  # the shape's first chain; its last is before the next shape's first
+        ("chain", "u4"),  # the shape's first chain; the next shape's first chain ends the range
         ("node", "u4"),  # likewise
         ("touch", "u4"),  # likewise
-        ("dimension", "i4"),  # POINTS, LINES, AREAS; -1 for a row that is no geometry
+        ("dimension", "i4"),  # POINTS, LINES, AREAS; -1 for a row without a usable geometry
     ],
     align=True,
 )
 CHAIN_DTYPE = np.dtype(
     [
         ("start", "u4"),  # the chain's first point
-        ("part", "u4"),  # which part of its shape; a part's first ring is its shell
+        ("part", "u4"),  # the part of the shape; a part's first ring is its shell
     ],
     align=True,
 )
@@ -82,24 +82,24 @@ NODE_DTYPE = np.dtype(
     [
         *_BOX,
         ("first", "u4"),  # the first point below
-        ("edges", "u4"),  # that point and so many after it are below
+        ("edges", "u4"),  # the number of edges below, from that point on
         ("child", "u4"),  # the first child
         ("children", "u4"),  # 0 for a leaf
-        ("chain", "i4"),  # the chain of all edges below, or -1 where there are several
+        ("chain", "i4"),  # the chain of all edges below, or -1 if there are several
     ],
     align=True,
 )
 TOUCH_DTYPE = np.dtype(
     [
-        ("vertex", "u4"),  # ascending: vertices that share their place with another of their shape
-        ("next", "u4"),  # the next vertex at that place, in a cycle
+        ("vertex", "u4"),  # ascending: vertices that coincide with another vertex of their shape
+        ("next", "u4"),  # the next coinciding vertex, in a cycle
     ],
     align=True,
 )
 
 
 class ShapeArrays(NamedTuple):
-    """Many shapes; what every geometry kernel takes. `shapes` and `chains` end with a sentinel."""
+    """Many shapes, the input of all geometry kernels. `shapes` and `chains` end with a sentinel."""
 
     x: Floats
     y: Floats
@@ -114,10 +114,11 @@ class ShapeArrays(NamedTuple):
 def clean_coordinates(
     x, y, chain_start, chain_part, shape_chain, dimension, out_x, out_y, out_start, defect, place
 ):
-    """Drop repeated points, close and orient rings. Point sets come sorted.
+    """Drop repeated points, close and orient rings. Return the number of points written.
 
-    out_x, out_y : room for every point and a closing point for each chain; out_start : (C + 1).
-    defect, place : (S,) codes and (S, 2) places, written for shapes that cannot be used.
+    Point sets must be sorted. out_x, out_y : capacity for every point and a closing point for each
+    chain. out_start : (C + 1). defect, place : (S,) codes and (S, 2) coordinates, written for
+    shapes that cannot be used.
     """
     write = np.int64(0)
     out_start[0] = 0
@@ -167,7 +168,7 @@ def _report_defect(defect, place, s, code, x, y):
 
 @kernel
 def _leftmost_point(x, y, first, stop):
-    """The lexicographically least point: a simple ring turns there, and turns the way it runs."""
+    """The lexicographically least point. The turn of a simple ring there is its orientation."""
     corner = first
     for k in range(first + 1, stop):
         if x[k] < x[corner] or (x[k] == x[corner] and y[k] < y[corner]):
@@ -177,7 +178,10 @@ def _leftmost_point(x, y, first, stop):
 
 @kernel
 def _close_ring(x, y, first, stop, clockwise):
-    """Close the ring first:stop, reversed if it runs the wrong way; its turn, 0 if it has none."""
+    """Close the ring first:stop, and reverse a ring of the wrong orientation.
+
+    Return the turn that the ring had; 0 if its leftmost corner is flat.
+    """
     corner = _leftmost_point(x, y, first, stop)
     before = corner - 1 if corner > first else stop - 1
     after = corner + 1 if corner + 1 < stop else first
@@ -196,7 +200,7 @@ def _close_ring(x, y, first, stop, clockwise):
 
 @kernel
 def count_nodes(chains, shapes):
-    """Fill the shapes' `node`, where each tree begins; the number of all nodes."""
+    """Fill the shapes' `node`, where each tree begins. Return the number of all nodes."""
     total = 0
     shapes[0]["node"] = 0
     for s in range(shapes.shape[0] - 1):
@@ -216,13 +220,13 @@ def count_nodes(chains, shapes):
 
 @kernel
 def _edges_per_leaf(edge_count):
-    """How many edges of a chain a leaf covers: a short chain is one leaf."""
+    """The number of edges that a leaf covers. All edges of a short chain share one leaf."""
     return EDGES_PER_LEAF if edge_count > 2 * EDGES_PER_LEAF else edge_count
 
 
 @kernel
 def build_trees(g):
-    """Fill the nodes and boxes of g, whose points, chains and `node` are set."""
+    """Fill the nodes and boxes of g. Its points, chains and `node` must be set."""
     for s in range(g.shapes.shape[0] - 1):
         first = g.shapes[s]["chain"]
         stop = g.shapes[s + 1]["chain"]
@@ -256,7 +260,7 @@ def build_trees(g):
 
 @kernel
 def set_empty_box(boxes, k):
-    """A box that meets nothing."""
+    """Set the box of record k to a box that meets nothing."""
     boxes[k]["x0"] = np.inf
     boxes[k]["y0"] = np.inf
     boxes[k]["x1"] = -np.inf
@@ -265,7 +269,7 @@ def set_empty_box(boxes, k):
 
 @kernel
 def set_box_of_points(x, y, first, stop, boxes, k):
-    """Set the box of record k to that of the points first:stop."""
+    """Set the box of record k to the bounding box of the points first:stop."""
     x0 = x1 = x[first]
     y0 = y1 = y[first]
     for p in range(first + 1, stop):
@@ -281,7 +285,7 @@ def set_box_of_points(x, y, first, stop, boxes, k):
 
 @kernel
 def _join_children(nodes, parent, first, stop):
-    """Make a node the parent of nodes first:stop."""
+    """Make a node the parent of the nodes first:stop."""
     nodes[parent]["child"] = first
     nodes[parent]["children"] = stop - first
     nodes[parent]["first"] = nodes[first]["first"]

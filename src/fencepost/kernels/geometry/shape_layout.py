@@ -1,4 +1,4 @@
-"""From ragged coordinates to checked `ShapeArrays`, and from one set of arrays to another."""
+"""Kernels that build `ShapeArrays` from ragged coordinates, check them, and copy shapes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fencepost.kernels.geometry.shape_arrays import (
 from fencepost.kernels.geometry.validity import check_areas, mark_line_ends
 from fencepost.kernels.runtime.compilation import kernel, outlined
 
-_CONTACT_CAPACITY = 1  # an ordinary geometry has none with itself; of others it is enough to know
+_CONTACT_CAPACITY = 1  # ordinary geometries have no self-contact; for others the count suffices
 
 
 @kernel
 def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_capacity):
-    """Lay shapes out, and judge them.
+    """Lay shapes out and check them.
 
-    Returns the arrays (with no touches yet), a defect code and its place for each shape, the
-    contacts of shapes with themselves (see `check_areas`) and how many there are. A shape with a
-    defect gets dimension -1. Where there are more contacts than `contact_capacity`, call again.
+    Return the arrays (without touches), a defect code and its coordinates for each shape, the
+    contacts of shapes with themselves (see `check_areas`) and their number. A shape with a defect
+    gets dimension -1. Call again with more capacity if the number exceeds `contact_capacity`.
     """
     shape_count = dimension.shape[0]
     chain_count = chain_part.shape[0]
@@ -83,7 +83,7 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_capac
 
 @kernel
 def lay_out_points(x, y):
-    """What `lay_out` makes of shapes that are a single point each; they have no defects."""
+    """Lay out shapes of a single point each, as `lay_out` does. Points have no defects."""
     count = x.shape[0]
     chains = np.zeros(count + 1, CHAIN_DTYPE)
     shapes = np.zeros(count + 1, SHAPE_DTYPE)
@@ -108,16 +108,16 @@ def lay_out_points(x, y):
 @outlined
 @kernel
 def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, max_x, max_y):
-    """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.
+    """Lay out shapes whose points are (n, 2). Return the arrays, and whether they are usable.
 
-    It is not where one of them has a defect, or touches itself. most_x, most_y : how far from 0
-    coordinates may be, which is finite.
+    They are not if a shape has a defect or touches itself, or if a coordinate exceeds max_x or
+    max_y in size. Both limits are finite.
     """
     x = np.empty(xy.shape[0])
     y = np.empty(xy.shape[0])
     inside = True
     for k in range(xy.shape[0]):
-        x[k] = xy[k, 0] + 0.0  # which makes -0.0 a 0.0
+        x[k] = xy[k, 0] + 0.0  # turns -0.0 into 0.0
         y[k] = xy[k, 1] + 0.0
         inside &= abs(x[k]) <= max_x and abs(y[k]) <= max_y
     shapes, defect, _, _, contacts = lay_out(
@@ -128,10 +128,11 @@ def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, max_x
 
 @kernel
 def copy_shapes(g, rows, out, sizes):
-    """Append shapes `rows` of g to `out`; at : (5,) shapes, chains, points, nodes, touches so far.
+    """Append the shapes `rows` of g to `out`.
 
-    `out` has room for them and for the sentinels, which are written. Whoever reads the shapes that
-    were there meanwhile is not disturbed: what a sentinel says of them is never other than it was.
+    sizes : (5,) numbers of shapes, chains, points, nodes and touches in `out`. `out` has capacity
+    for the new shapes and for the sentinels, which are written. Readers of the existing shapes may
+    run meanwhile, because the fields of a sentinel that bound existing shapes never change.
     """
     shape, chain, point, node, touch = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     for s in rows:

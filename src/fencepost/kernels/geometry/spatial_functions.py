@@ -1,4 +1,4 @@
-"""Whether the OGC's spatial functions hold, given a DE-9IM matrix."""
+"""The spatial functions of the OGC, decided from a DE-9IM matrix."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from fencepost.kernels.geometry.de9im import BB, BE, BI, EB, EI, IB, IE, II, rel
 from fencepost.kernels.geometry.shape_arrays import LINES
 from fencepost.kernels.runtime.compilation import no_refcount
 
-# The order of `fencepost.cql2.ast.Spatial`; from EH_DISJOINT on, the eight exclusive relations.
+# In the order of `fencepost.cql2.ast.Spatial`. The eight exclusive relations follow, from
+# EH_DISJOINT on.
 INTERSECTS, DISJOINT, EQUALS, TOUCHES, WITHIN, CONTAINS, OVERLAPS, CROSSES, FIRST_EH = range(9)
 
 
 @no_refcount
 def spatial_holds(function, mask, m, a_dimension, b_dimension):
-    """Whether matrix m of shapes of these dimensions has the relation `function`.
+    """Return whether a spatial function holds for matrix m of shapes of these dimensions.
 
-    mask : for the functions from FIRST_EH on, the set of relations that satisfy it.
+    mask : for functions from FIRST_EH on, the set of relations that satisfy the function.
     """
     if function >= FIRST_EH:
         return (mask >> relation_of_matrix(m)) & 1 == 1
@@ -37,8 +38,8 @@ def spatial_holds(function, mask, m, a_dimension, b_dimension):
     if function == OVERLAPS:
         if a_dimension != b_dimension:
             return False
-        needed = interiors == 2 if a_dimension == LINES else interiors > 0
-        return needed and (m >> IE) & 3 > 0 and (m >> EI) & 3 > 0
+        overlap = interiors == 2 if a_dimension == LINES else interiors > 0
+        return overlap and (m >> IE) & 3 > 0 and (m >> EI) & 3 > 0
     # CROSSES
     if a_dimension < b_dimension:
         return interiors > 0 and (m >> IE) & 3 > 0

@@ -1,9 +1,9 @@
-"""Whether areas obey the OGC's rules, exactly, and where a shape touches itself.
+"""Exact validity checks of areas by the OGC's rules, and the contacts of shapes with themselves.
 
-`find_contacts` joins a shape's tree with itself. Within one ring nothing may touch but
-neighbours at their common vertex; two rings may touch at points where neither crosses the
-other. What remains is how the rings nest (`find_nesting_defect`), and that no chain of touching rings cuts
-the interior in two, which the caller checks on the few shapes whose rings touch.
+`find_contacts` joins a shape's tree with itself. Two edges of one ring may touch only if they are
+neighbours, at their common vertex. Two rings may touch at points where neither crosses the other.
+`find_nesting_defect` checks how rings nest. The caller checks that touching rings do not cut the
+interior in two, for the few shapes whose rings touch.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 @outlined
 @kernel
 def check_areas(g, defect, place, contacts, scratch):
-    """Judge every area of g without a defect so far; how many contacts there are.
+    """Check every area of g that has no defect yet. Return the number of contacts.
 
-    contacts : (n, 2) of (vertex, vertex or edge) where two rings of one area touch: the second
-    is a vertex at the same place, or, where the place is within an edge, -1 - that edge.
-    Those past n are counted, not written: give more room and call again.
+    contacts : (n, 2) of (vertex, vertex or edge) where two rings of one area touch. The second
+    number is the coinciding vertex or, if the point is within an edge, -1 - that edge. Contacts
+    past n are counted but not written: call again with more capacity.
     """
     count = np.int64(0)
     for s in range(g.shapes.shape[0] - 1):
@@ -86,7 +86,7 @@ def check_areas(g, defect, place, contacts, scratch):
 @outlined
 @kernel
 def find_contacts(g, s, contacts, count, scratch):
-    """The first defect of the rings of an area as (code, x, y), and the count of contacts."""
+    """Return the first defect of an area's rings as (code, x, y), and the count of contacts."""
     pairs = scratch.pairs
     pairs[0] = pairs[1] = root(g, s)
     top = 2
@@ -129,7 +129,7 @@ def find_contacts(g, s, contacts, count, scratch):
 
 @inlined
 def _ring_edges_defect(g, chain, p, q):
-    """The defect of two edges of one ring; 0 if there is none."""
+    """Return the defect of two edges of one ring, or 0."""
     if p > q:
         p, q = q, p
     first, stop = points_of(g, chain)
@@ -151,7 +151,7 @@ def _spike_defect(g, before, at, after):
 
 @inlined
 def _edge_sides(g, p, q):
-    """The sides of edge q on which the ends of edge p lie, and the other way round."""
+    """Return the sides of edge q on which the ends of edge p lie, then the reverse."""
     ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
     return (
@@ -164,7 +164,7 @@ def _edge_sides(g, p, q):
 
 @kernel
 def _meeting_point(g, p, q):
-    """Where two edges meet: a vertex of theirs, or about where they cross."""
+    """Return where two edges meet: a vertex of theirs, or approximately where they cross."""
     ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
     if on_segment(cx, cy, dx, dy, bx, by):
@@ -175,7 +175,7 @@ def _meeting_point(g, p, q):
         return cx, cy
     if on_segment(ax, ay, bx, by, dx, dy):
         return dx, dy
-    # Scaled by a power of two, so that no product overflows or vanishes.
+    # A power of two as the scale keeps products from overflow and underflow.
     largest = max(abs(ax), abs(ay), abs(bx), abs(by), abs(cx), abs(cy), abs(dx), abs(dy))
     _, exponent = math.frexp(largest)
     scale = math.ldexp(1.0, -max(exponent, -1000) - 1)
@@ -189,7 +189,7 @@ def _meeting_point(g, p, q):
 
 @inlined
 def _ring_pair_defect(g, p_chain, p, q_chain, q, contacts, count):
-    """The defect of edges of two rings, and the count of contacts."""
+    """Return the defect of edges of two rings, or 0, and the count of contacts."""
     ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
     a, b, c, d = _edge_sides(g, p, q)
@@ -199,7 +199,7 @@ def _ring_pair_defect(g, p_chain, p, q_chain, q, contacts, count):
         return RINGS_CROSS, count
     if a == 0 and b == 0 and segments_overlap(ax, ay, bx, by, cx, cy, dx, dy):
         return SHARED_EDGE, count
-    # Each contact counts where it is the first vertex of an edge.
+    # A contact is recorded at the edge whose first vertex it is, and only there.
     if a == 0 and is_between(cx, dx, ax) and is_between(cy, dy, ay) and not (ax == dx and ay == dy):
         within = not (ax == cx and ay == cy)
         code = _contact_defect(g, p_chain, p, q_chain, q, within)
@@ -230,7 +230,7 @@ def _record_contact(contacts, count, vertex, other):
 
 @kernel
 def _contact_defect(g, p_chain, p, q_chain, q, within):
-    """The defect of the rings through vertex p and through vertex (or edge) q at that place."""
+    """Return the defect of two rings that meet at vertex p, which is vertex q or within edge q."""
     px, py = g.x[p], g.y[p]
     before = q if within else previous_vertex(g, q_chain, q)
     p_before = previous_vertex(g, p_chain, p)
@@ -247,7 +247,7 @@ def _contact_defect(g, p_chain, p, q_chain, q, within):
 
 @kernel
 def find_nesting_defect(g, s, stack):
-    """The first defect in how the rings of an area nest, given that no two of them cross."""
+    """Return the first defect in the nesting of an area's rings, which do not cross."""
     first, stop = chains_of(g, s)
     boxes = np.empty(stop - first, BOX_DTYPE)
     for c in range(first, stop):
@@ -261,8 +261,8 @@ def find_nesting_defect(g, s, stack):
         at, _ = points_of(g, c)
         if not _ring_within(g, s, c, shell, stack):
             return HOLE_OUTSIDE, g.x[at], g.y[at]
-    # Pairs of rings with the same role: neither may lie in the other, unless a hole of the outer
-    # part holds the inner one.
+    # Two holes of a part may not lie in each other. Neither may two shells, unless a hole of the
+    # outer part contains the inner part.
     for c in range(first, stop):
         for d in range(first, stop):
             if c == d or not _box_within(boxes, c - first, d - first):
@@ -305,7 +305,7 @@ def _box_within(boxes, c, d):
 
 @kernel
 def _ring_within(g, s, c, d, stack):
-    """Whether ring c lies inside ring d, which it may touch at points but not cross."""
+    """Return whether ring c lies inside ring d. The rings may touch at points but do not cross."""
     p, c_stop = points_of(g, c)
     for k in range(p, c_stop - 1):
         location = locate_in_area(g, s, d, g.x[k], g.y[k], stack)
@@ -313,7 +313,7 @@ def _ring_within(g, s, c, d, stack):
             return True
         if location == EXTERIOR:
             return False
-    # Every vertex touches: the first edge, which cannot run along ring d, decides.
+    # Every vertex of c is on d. The first edge of c decides, since it cannot run along d.
     d_first, d_stop = points_of(g, d)
     for q in range(d_first, d_stop - 1):
         cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
@@ -325,7 +325,7 @@ def _ring_within(g, s, c, d, stack):
         direction = classify_direction_one_pass(
             g.x[p], g.y[p], g.x[before], g.y[before], dx, dy, g.x[p + 1], g.y[p + 1]
         )
-        # The inside of a hole's ring is on its right.
+        # A hole runs clockwise, so the points that its ring encloses are on its right.
         return direction == (OUT_OF if _runs_clockwise(g, s, d) else INTO)
     return False
 
@@ -339,10 +339,10 @@ def _runs_clockwise(g, s, c):
 @outlined
 @kernel
 def mark_line_ends(g, contacts, count, stack):
-    """Mark the boundary of every set of lines in g by the mod-2 rule; the count of contacts.
+    """Mark the boundary of every set of lines in g by the mod-2 rule. Return the count of contacts.
 
-    A contact (vertex, -1 - edge) is an end that lies within an edge of its shape: the caller
-    inserts it there and calls again.
+    A contact (vertex, -1 - edge) is an end that lies within an edge of its shape. The caller
+    inserts the vertex there and calls again.
     """
     for s in range(g.shapes.shape[0] - 1):
         if g.shapes[s]["dimension"] != LINES:
@@ -358,9 +358,9 @@ def mark_line_ends(g, contacts, count, stack):
 
 @kernel
 def _visit_line_ends(g, s, end, marking, contacts, count, stack):
-    """How many linestrings of the shape end at the place of `end`.
+    """Return how many linestrings of the shape end at the point `end`, and the count of contacts.
 
-    marking : also mark its vertices there and note the edges that pass it.
+    marking : also mark the vertices that coincide with `end`, and record the edges through it.
     """
     x = g.x[end]
     y = g.y[end]

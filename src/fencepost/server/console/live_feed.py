@@ -131,7 +131,7 @@ class LiveFeed:
             for one in watchers:
                 one.close()
 
-    def committed(self, committed: CommittedChanges) -> None:
+    def push(self, committed: CommittedChanges) -> None:
         """In the broker's thread: show what was committed to those who watch."""
         for tenant, watchers in [*self._watchers.items()]:
             events = [one for one in committed.events if one[0] == tenant]

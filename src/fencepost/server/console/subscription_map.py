@@ -219,7 +219,7 @@ class SubscriptionMaps:
             found = self._tenants.setdefault(tenant, fresh)
         return found
 
-    def note(self, changed: Iterable[tuple[int, str]]) -> None:
+    def note_changes(self, changed: Iterable[tuple[int, str]]) -> None:
         """Let subscriptions, by tenant and id, be read again."""
         if not self._tenants:
             return

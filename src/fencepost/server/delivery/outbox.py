@@ -118,7 +118,7 @@ class EndpointDelivery:
             self._known.discard(subscriber)
         else:
             self._known.add(subscriber)
-        self._wake([subscriber], changed=True)
+        self._wake([subscriber], endpoint_changed=True)
 
     def _wake_all(self) -> None:
         self._wake(self._known & self._service.broker.depth.keys())
@@ -130,7 +130,7 @@ class EndpointDelivery:
         if new and loop is not None:
             loop.call_soon_threadsafe(self._wake, new)
 
-    def _wake(self, subscribers: Iterable[int], *, changed: bool = False) -> None:
+    def _wake(self, subscribers: Iterable[int], *, endpoint_changed: bool = False) -> None:
         assert self._posting is not None
         for one in subscribers:
-            self._posting.wake(one, changed=changed)
+            self._posting.wake(one, endpoint_changed=endpoint_changed)

@@ -68,22 +68,22 @@ class TenantSafeRegions:
                 most_holes=_MOST_HOLES,
                 most_objects=limits.safe_regions,
             )
-            for id, kind in tenant_subscriptions.kinds():
-                self.want(id, kind)
-            tenant_subscriptions.followed_by(self)
+            for id, kind in tenant_subscriptions.kind_names():
+                self.subscription_put(id, kind)
+            tenant_subscriptions.set_listener(self)
 
     # Subscriptions, with the matcher's lock held
 
-    def want(self, id: str, kind: str) -> None:
+    def subscription_put(self, id: str, kind: str) -> None:
         """Follow a subscription that was added or replaced."""
         if kind == "track":
-            self._regions.want(id, [self.tenant_subscriptions.tracked.wanted(id)])
+            self._regions.want(id, [self.tenant_subscriptions.tracked.publish_condition(id)])
         elif kind == "composite":
             self._regions.want(
                 id, (one for _, one in self.tenant_subscriptions.composites.atoms(id))
             )
 
-    def want_no_more(self, id: str) -> None:
+    def subscription_removed(self, id: str) -> None:
         """Follow that a subscription is no more."""
         self._regions.want_no_more(id)
 
@@ -91,7 +91,7 @@ class TenantSafeRegions:
 
     def answer(self, event: object, key: str) -> RegionReply:
         """The region of an object whose event was just committed, or that it may keep its own."""
-        if self.tenant_subscriptions.needs_all(attributes(event)):
+        if self.tenant_subscriptions.must_publish(attributes(event)):
             self._regions.forget(key)
             region = self._nowhere(attributes(event))
         else:
@@ -100,7 +100,7 @@ class TenantSafeRegions:
 
     def around(self, event: object) -> str:
         """The region of an object that nobody remembers."""
-        if self.tenant_subscriptions.needs_all(attributes(event)):
+        if self.tenant_subscriptions.must_publish(attributes(event)):
             return self._nowhere(attributes(event))
         return self._regions.around(event).to_json()
 

@@ -1,7 +1,7 @@
-"""What requests, answers and frames hold, each described once, as a Struct.
+"""The JSON objects of requests, responses and frames, each declared once as a Struct.
 
-Decoding, the limits that are checked, and the schemas of the OpenAPI and AsyncAPI descriptions all
-come from these types. `Raw` is JSON that is passed on as it was written.
+Decoding, validation and the schemas of the OpenAPI and AsyncAPI documents all come from these
+types. `Raw` is JSON that is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -21,109 +21,123 @@ _REF = "#/components/schemas/{name}"
 _OBJECT = Meta(extra_json_schema={"type": "object"})
 
 
-def about(text: str) -> Meta:
-    """A description."""
+def description(text: str) -> Meta:
+    """Return the description of a member in the schema."""
     return Meta(description=text)
 
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Position: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_POSITION)]
-Since: TypeAlias = Annotated[Position | UnsetType, about("The position of the last that was read.")]
+Since: TypeAlias = Annotated[
+    Position | UnsetType, description("Position after which the list or the stream begins.")
+]
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 Text: TypeAlias = Annotated[str, Meta(max_length=10_000, pattern=r"^[^\u0000]*$")]
 Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
 RawObject: TypeAlias = Annotated[Raw, _OBJECT]
 Feature: TypeAlias = Annotated[
-    Any, _OBJECT, about("A GeoJSON Feature, or any JSON object: its members are attributes.")
+    Any,
+    _OBJECT,
+    description("A GeoJSON Feature, or any JSON object, whose members are attributes."),
 ]
 Scope: TypeAlias = Literal["publish", "subscribe", "admin"]
 
 
 class Json(Struct, forbid_unknown_fields=True):
-    """An object with these members, and no others."""
+    """A JSON object that is rejected if it has other members."""
 
 
 class Schemas:
-    """Schemas of types, and of the types that they refer to.
+    """JSON schemas of types, and of the types that they refer to.
 
     Attributes
     ----------
     components : dict
-        Those that are referred to, by name.
+        Schemas that are referred to, by name.
     """
 
     def __init__(self) -> None:
         self.components: dict[str, Any] = {}
 
     def of(self, type: Any) -> dict[str, Any]:
-        """The schema of a type."""
-        [found], components = msgspec.json.schema_components([type], ref_template=_REF)
-        for name, further in _FURTHER.items():
+        """Return the schema of a type."""
+        [schema], components = msgspec.json.schema_components([type], ref_template=_REF)
+        for name, constraints in _CONSTRAINTS.items():
             if name in components:
-                components[name] |= further
+                components[name] |= constraints
         self.components |= components
-        return dict(found)
+        return dict(schema)
 
 
 def properties(type: type[Struct]) -> dict[str, dict[str, Any]]:
-    """The schemas of the members of a Struct."""
+    """Return the schemas of the members of a Struct."""
     schemas = Schemas()
     schemas.of(type)
-    found: dict[str, dict[str, Any]] = schemas.components[type.__name__]["properties"]
-    return found
+    members: dict[str, dict[str, Any]] = schemas.components[type.__name__]["properties"]
+    return members
 
 
-# Parameters of the query, and headers
+# Query parameters and headers
 
 
 class PageLimit(Struct):
-    """How much of a list is wanted."""
+    """The length of a page."""
 
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="Maximum number of results.")] = 100
 
 
 class PageByName(PageLimit):
-    """A page of a list that is in the order of names."""
+    """A page of a list that is ordered by name."""
 
-    after: Annotated[Text, about("The last name of the page before.")] = ""
+    after: Annotated[Text, description("The last name of the previous page.")] = ""
 
 
 class PageAfterPosition(PageLimit):
-    """A page of what is in the order of positions."""
+    """A page of a list that is ordered by position."""
 
     since: Since = UNSET
 
 
 class StreamQuery(Struct):
-    """After which message a reader goes on."""
+    """The position after which a stream begins."""
 
     since: Since = UNSET
 
 
 class StreamHeaders(Struct, rename="kebab"):
-    """After which message a reader goes on, in a header."""
+    """The position after which a stream begins, in the header that browsers send."""
 
-    last_event_id: Annotated[Position | UnsetType, about("The same, as browsers say it.")] = UNSET
+    last_event_id: Annotated[
+        Position | UnsetType, description("As `since`; sent by browsers when they reconnect.")
+    ] = UNSET
 
 
 # Subscriptions
 
 
 class Definition(Json):
-    """A subscription whose id the address says."""
+    """A subscription whose id is in the address."""
 
     id: Name | UnsetType = UNSET
-    subscriber: Annotated[Name | None, about("To whom it belongs; the id if left out.")] = None
+    subscriber: Annotated[
+        Name | None, description("Receiver of the messages; the id if left out.")
+    ] = None
     expression: (
         Annotated[str, Meta(min_length=1, description="CQL2, as text or as JSON.")]
         | dict[str, Any]
         | UnsetType
     ) = UNSET
-    composite: Annotated[Any, _OBJECT, about("Several events: members, where, within_s.")] = UNSET
-    track: Annotated[Any, _OBJECT, about("What moving objects do: key, on, dwell_s, ...")] = UNSET
-    expires: Annotated[Time | None, about("As in 2026-01-31T12:00:00Z.")] = None
-    payload: Annotated[Any, about("Anything; it comes back with each message.")] = None
+    composite: Annotated[
+        Any, _OBJECT, description("A composite of several events: members, where, within_s.")
+    ] = UNSET
+    track: Annotated[
+        Any, _OBJECT, description("Rules for tracking moving objects: key, on, dwell_s, ...")
+    ] = UNSET
+    expires: Annotated[
+        Time | None, description("When it is removed, as in 2026-01-31T12:00:00Z.")
+    ] = None
+    payload: Annotated[Any, description("Any JSON; each message contains it.")] = None
 
 
 class NewSubscription(Definition, kw_only=True):
@@ -133,7 +147,7 @@ class NewSubscription(Definition, kw_only=True):
 
 
 _ONE_OF = [{"required": ["expression"]}, {"required": ["composite"]}]
-_FURTHER: dict[str, dict[str, Any]] = {
+_CONSTRAINTS: dict[str, dict[str, Any]] = {
     "Definition": {"oneOf": _ONE_OF},
     "NewSubscription": {"oneOf": _ONE_OF},
 }
@@ -153,7 +167,7 @@ class Subscription(Struct, kw_only=True):
 
     @staticmethod
     def of(stored: StoredSubscription) -> Subscription:
-        """A subscription as it is told."""
+        """Return a stored subscription as JSON shows it."""
         return Subscription(
             id=stored.id,
             subscriber=stored.subscriber,
@@ -164,21 +178,23 @@ class Subscription(Struct, kw_only=True):
 
 
 class Subscriptions(Json):
-    """Subscriptions."""
+    """A page of subscriptions."""
 
     subscriptions: list[Subscription]
-    next: Annotated[str | None, about("`after` of the next page.")]
+    next: Annotated[
+        str | None, description("The value of `after` for the next page; null on the last page.")
+    ]
 
 
 class RejectedRow(Json):
-    """What of many was refused."""
+    """A row of the request that was rejected, and the reason."""
 
     row: Count
     reason: str
 
 
 class PutResult(Json):
-    """What became of many."""
+    """How many subscriptions were created, replaced and rejected."""
 
     created: Count
     replaced: Count
@@ -186,7 +202,7 @@ class PutResult(Json):
 
 
 class Explanation(Struct):
-    """Whether an event matches, and why."""
+    """Whether an event matches a subscription, and why."""
 
     matches: bool | None
     explanation: dict[str, Any]
@@ -194,14 +210,14 @@ class Explanation(Struct):
 
 
 class Trial(Json):
-    """An expression, and events to try it on."""
+    """An expression, and sample events to match it against."""
 
     expression: str | dict[str, Any]
     events: Annotated[list[Feature], Meta(max_length=1_000)]
 
 
 class TrialResults(Json):
-    """Of each event whether it matches, and why."""
+    """For each event, whether it matches and why."""
 
     results: list[Explanation]
 
@@ -216,19 +232,21 @@ class SampleEvent(Json):
 
 
 class PublishResult(Json, kw_only=True):
-    """What became of them."""
+    """How many events were accepted and rejected, and their positions in the log."""
 
     accepted: Count
-    first: Annotated[Count | UnsetType, about("The position of the first event in the log.")] = (
-        UNSET
-    )
-    last: Count | UnsetType = UNSET
-    messages: Annotated[Count, about("How many messages the events gave.")]
+    first: Annotated[
+        Count | UnsetType, description("Position of the first accepted event in the log.")
+    ] = UNSET
+    last: Annotated[
+        Count | UnsetType, description("Position of the last accepted event in the log.")
+    ] = UNSET
+    messages: Annotated[Count, description("Number of messages that the events caused.")]
     rejected: list[RejectedRow]
 
 
 class Event(Json):
-    """The event."""
+    """An event of the log."""
 
     position: Count
     received: Time
@@ -236,16 +254,16 @@ class Event(Json):
 
 
 class Events(Json):
-    """Events."""
+    """A page of events."""
 
     events: list[Event]
 
 
-# Messages and who reads them
+# Messages and their acknowledgement
 
 
 class Message(Struct, kw_only=True):
-    """A CloudEvent. `source` and `id` name it: sent again, it has the same."""
+    """A message as a CloudEvent. A repeated message has the same `source` and `id`."""
 
     specversion: Literal["1.0"]
     source: str
@@ -253,47 +271,49 @@ class Message(Struct, kw_only=True):
     type: Literal["fencepost.match", "fencepost.detection", "fencepost.notification"]
     time: Time
     datacontenttype: Literal["application/json"] = "application/json"
-    position: Annotated[Count, about("What to acknowledge, and to go on after.")]
+    position: Annotated[Count, description("Position to acknowledge, and to continue after.")]
     data: dict[str, Any]
 
 
 class Acknowledgement(Json):
-    """Up to which position all messages are read."""
+    """The position up to which all messages are read."""
 
     position: Annotated[
         Position | Annotated[float, Meta(ge=0, le=9.2e18, multiple_of=1)],
-        about("Of the last message that was read: a whole number."),
+        description("Position of the last message that was read, a whole number."),
     ]
 
 
 class ReadState(Json):
-    """How far the subscriber has read."""
+    """How far a subscriber has read."""
 
-    acknowledged: Count
-    depth: Annotated[Count, about("Messages that are not acknowledged yet.")]
+    acknowledged: Annotated[Count, description("Position up to which messages are read.")]
+    depth: Annotated[Count, description("Number of unacknowledged messages.")]
 
 
 class Endpoint(Json, kw_only=True):
-    """What is told of an endpoint of any kind; each transport has members of its own."""
+    """Members of an endpoint of every kind; each transport adds its own."""
 
-    failures: Annotated[Count, about("How often in a row handing over failed.")]
-    retry_at: Time | None
-    problem: str | None
-    disabled: Annotated[bool, about("Whether it is not tried until set anew.")]
+    failures: Annotated[Count, description("Number of failed deliveries in a row.")]
+    retry_at: Annotated[Time | None, description("When the delivery is tried again.")]
+    problem: Annotated[str | None, description("Why the last delivery failed.")]
+    disabled: Annotated[
+        bool, description("Whether deliveries stopped until the endpoint is set again.")
+    ]
 
 
 class SafeRegion(Json):
-    """The region."""
+    """A safe region."""
 
-    region: Annotated[RawObject, about("What a `SafeClient` accepts.")]
-    valid_s: Annotated[float, about("For how many seconds it may be used.")]
+    region: Annotated[RawObject, description("The region, as a `SafeClient` accepts it.")]
+    valid_s: Annotated[float, description("Seconds for which the region may be used.")]
 
 
-# Keys, dead letters, numbers
+# Keys, dead letters, statistics
 
 
 class NewKey(Json):
-    """What a key is good for."""
+    """The scopes of a new key."""
 
     scopes: Annotated[
         list[Scope], Meta(min_length=1, description="One or more of publish, subscribe, admin.")
@@ -303,7 +323,7 @@ class NewKey(Json):
 
 
 class Key(Json):
-    """The key."""
+    """A key."""
 
     id: str
     tenant: str
@@ -311,11 +331,13 @@ class Key(Json):
     scopes: list[str]
     created: Time
     expires: Time | None
-    key: Annotated[str | UnsetType, about("The key itself, told once when it is made.")] = UNSET
+    key: Annotated[
+        str | UnsetType, description("The key itself, shown only when it is created.")
+    ] = UNSET
 
     @staticmethod
     def of(stored: api_keys.Key) -> Key:
-        """A key without its secret."""
+        """Return a stored key without its secret."""
         return Key(
             id=stored.id,
             tenant=stored.tenant_name,
@@ -333,7 +355,7 @@ class Keys(Json):
 
 
 class DeadLetter(Json):
-    """What could not be read or handed over, and why."""
+    """Input that could not be used, or a message that could not be delivered, and the reason."""
 
     number: Count
     at: Time
@@ -345,31 +367,31 @@ class DeadLetter(Json):
 
     @staticmethod
     def of(stored: StoredDeadLetter) -> DeadLetter:
-        """A dead letter as it is told."""
+        """Return a stored dead letter as JSON shows it."""
         return DeadLetter(**{**stored._asdict(), "at": format_instant(stored.at)})
 
 
 class DeadLetters(Json):
-    """Dead letters."""
+    """A page of dead letters."""
 
     dead_letters: list[DeadLetter]
 
 
 class RemovalCount(Json):
-    """How many there were."""
+    """How many dead letters were removed."""
 
     removed: Count
 
 
 class Health(Json):
-    """It is up, and can write."""
+    """The server is up and can write."""
 
     status: Literal["ok"]
     version: str
 
 
 class Identity(Json):
-    """The tenant and the scopes."""
+    """The tenant and the scopes of the caller."""
 
     tenant: str
     scopes: list[str]
@@ -378,7 +400,7 @@ class Identity(Json):
 
 
 class Match(Json):
-    """A message, as the console shows it."""
+    """A message about an event, as the console shows it."""
 
     subscriber: str
     at: Time
@@ -388,35 +410,37 @@ class Match(Json):
 
 
 class Matches(Json):
-    """Messages."""
+    """Messages about an event, or of a subscription."""
 
     matches: list[Match]
-    left_out: Annotated[Count, about("How many more there are, or 1 where it is not known.")]
+    left_out: Annotated[
+        Count, description("Number of further messages; 1 if there are more but not how many.")
+    ]
 
 
 class Problem(Struct):
-    """What was refused, and why (RFC 9457)."""
+    """Why a request was rejected (RFC 9457)."""
 
     type: str
     title: str
     status: int
     detail: str
-    position: Annotated[Count | UnsetType, about("Where in an expression it goes wrong.")] = UNSET
+    position: Annotated[
+        Count | UnsetType, description("Offset of the error in the expression.")
+    ] = UNSET
 
 
 # Frames
 
 ObjectKey: TypeAlias = Annotated[
     str,
-    Meta(
-        min_length=1, max_length=256, description="What the publisher calls the thing that moves."
-    ),
+    Meta(min_length=1, max_length=256, description="The publisher's key of the moving object."),
 ]
-FrameId: TypeAlias = Annotated[Any, about("Of a frame: its answer has the same.")]
+FrameId: TypeAlias = Annotated[Any, description("Id of a frame; its reply has the same id.")]
 
 
 class Move(Json):
-    """The event of a thing that moves."""
+    """An event of a moving object."""
 
     event: Feature
     key: ObjectKey | None = None
@@ -424,34 +448,34 @@ class Move(Json):
 
 
 class Forget(Json):
-    """A thing that sends nothing more."""
+    """A moving object that sends no more events."""
 
     forget: ObjectKey
 
 
 class MoveResult(Struct, kw_only=True):
-    """What became of an event."""
+    """The reply to an event of a moving object."""
 
     id: FrameId = UNSET
     key: ObjectKey | UnsetType = UNSET
-    position: Annotated[Count, about("Of the event in the log.")] | UnsetType = UNSET
-    messages: Annotated[Count, about("How many messages it gave.")] | UnsetType = UNSET
+    position: Annotated[Count, description("Position of the event in the log.")] | UnsetType = UNSET
+    messages: Annotated[Count, description("Number of messages it caused.")] | UnsetType = UNSET
     region: Annotated[
         RawObject | UnsetType,
-        about("Where the thing may go without a word (docs/safe-regions.md)."),
+        description("Where the object need not send its events (docs/safe-regions.md)."),
     ] = UNSET
     problem: Problem | UnsetType = UNSET
 
 
 class Withdrawal(Json):
-    """A region that does not hold any more."""
+    """The withdrawal of a safe region."""
 
     withdrawn: ObjectKey
-    version: Annotated[Count, about("Its regions of a version before this one are void.")]
+    version: Annotated[Count, description("Regions of the object with a lower version are void.")]
 
 
 class LiveMatch(Struct):
-    """A message about an event, as the console shows it."""
+    """A message of the live feed."""
 
     subscriber: str
     type: str
@@ -459,7 +483,7 @@ class LiveMatch(Struct):
 
 
 class LiveEvent(Struct):
-    """An event as it is shown; without its body where that is long."""
+    """An event of the live feed; `event` is null if its JSON is long."""
 
     position: Count
     event: RawObject | None
@@ -468,14 +492,14 @@ class LiveEvent(Struct):
 
 
 class OmittedCounts(Struct):
-    """How much is not shown."""
+    """Numbers of events and messages that the live feed left out."""
 
     events: int
     messages: int
 
 
 class LiveFrame(Struct):
-    """Some of what was committed, and how much was left out."""
+    """A frame of the live feed: a sample of committed events, and how much was left out."""
 
     events: list[LiveEvent]
     left_out: OmittedCounts | UnsetType = UNSET

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, PayloadColumn
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -35,7 +35,7 @@ _SESSION_EXPIRY_S = 3600
 
 def send_mqtt(
     matches: DataFrame,
-    to: str | PayloadColumn,
+    to: str | Column,
     checkpoint: str | Path,
     folder: str | Path,
     *,

@@ -60,7 +60,7 @@ def write_matches(
     StoreError
         If the folder has batches of another checkpoint.
     """
-    folder, checkpoint = Path(path).absolute_path(), Path(checkpoint).absolute_path()
+    folder, checkpoint = Path(path).absolute(), Path(checkpoint).absolute()
     _check_belongs(folder, checkpoint)
     writer = matches.writeStream.format("parquet")
     return start_query(writer, checkpoint, available_now, every, folder)

@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, PayloadColumn
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -38,7 +38,7 @@ _ID_LETTERS = 32
 _NULLS = {"ignoreNullFields": "false"}
 
 
-def messages_of(matches: DataFrame, to: str | PayloadColumn, event: str = "id") -> DataFrame:
+def messages_of(matches: DataFrame, to: str | Column, event: str = "id") -> DataFrame:
     """A message for each match.
 
     Parameters
@@ -81,7 +81,7 @@ def messages_of(matches: DataFrame, to: str | PayloadColumn, event: str = "id") 
     )
 
 
-def _named(matches: DataFrame, name: str) -> PayloadColumn:
+def _named(matches: DataFrame, name: str) -> Column:
     return f.col(f"`{name.replace('`', '``')}`").alias(name)
 
 
@@ -214,4 +214,4 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
 
 def absolute_path(folder: str | os.PathLike[str]) -> str:
     """A folder as an option that means the same in every process."""
-    return str(Path(folder).absolute_path())
+    return str(Path(folder).absolute())

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, PayloadColumn
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -45,7 +45,7 @@ _CONTENT_TYPE = "application/json"
 
 def send_webhooks(
     matches: DataFrame,
-    to: str | PayloadColumn,
+    to: str | Column,
     checkpoint: str | Path,
     folder: str | Path,
     *,

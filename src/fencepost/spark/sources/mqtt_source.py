@@ -74,7 +74,7 @@ def read_mqtt(
     """
     options: dict[str, Any] = {
         "topics": json.dumps([topics] if isinstance(topics, str) else list(topics)),
-        "spool": str(Path(spool).absolute_path()),
+        "spool": str(Path(spool).absolute()),
         "reader": reader,
         **broker,
     }

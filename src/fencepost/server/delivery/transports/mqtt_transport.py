@@ -55,7 +55,7 @@ class MqttTransport(Transport[Mqtt]):
         self._link = MqttConnection(
             self._address,
             await self._service.change(_identifier),
-            self._events.take,
+            self._events.receive,
             settings.retention_s,
             settings.limits.body_bytes,
             wake_all,

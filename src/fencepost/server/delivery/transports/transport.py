@@ -77,7 +77,7 @@ class Transport(ABC, Generic[Set]):
             **self.shown(stored.target),
             **more,
             failures=stored.failures,
-            retry_at=format_instant(stored.retry_at) if waits else None,
+            retry_at=format_instant(stored.retry_at_ns) if waits else None,
             problem=stored.problem,
             disabled=bool(stored.disabled),
         )

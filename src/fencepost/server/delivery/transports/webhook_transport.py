@@ -15,7 +15,7 @@ from fencepost.delivery.webhook_poster import MAX_WEBHOOK_BATCH, WebhookPoster, 
 from fencepost.errors import DeliveryError
 from fencepost.server.delivery.transports.transport import Transport
 from fencepost.server.http.problems import RequestError
-from fencepost.server.http.schemas import Count, Endpoint, Json, about
+from fencepost.server.http.schemas import Count, Endpoint, Json, description
 from fencepost.server.service import Service
 
 _OURS = frozenset(
@@ -65,10 +65,10 @@ class WebhookEndpoint(Endpoint, tag_field="kind", tag="webhook", kw_only=True):
     """The webhook."""
 
     url: str
-    headers: Annotated[list[str], about("The names of further headers.")]
+    headers: Annotated[list[str], description("The names of further headers.")]
     batch: Count
     secret: Annotated[
-        str | UnsetType, about("What signs requests; told once, if the server made it.")
+        str | UnsetType, description("What signs requests; told once, if the server made it.")
     ] = UNSET
 
 

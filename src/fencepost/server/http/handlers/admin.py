@@ -25,7 +25,7 @@ from fencepost.server.http.schemas import (
     PageLimit,
     Position,
     RemovalCount,
-    about,
+    description,
 )
 from fencepost.server.service import Caller, Service
 from fencepost.store import api_keys, endpoint_rows, event_log
@@ -70,7 +70,7 @@ async def revoke_key(context: RequestContext) -> None:
 class PageByNumber(PageLimit):
     """A page of dead letters."""
 
-    after: Annotated[Position, about("The last number of the page before.")] = 0
+    after: Annotated[Position, description("The last number of the page before.")] = 0
 
 
 @operation("GET", "/v1/dead-letters", "admin", {200: DeadLetters})
@@ -85,7 +85,7 @@ async def dead_letters(context: RequestContext, query: PageByNumber) -> DeadLett
 class DeadLetterRange(Struct):
     """Which dead letters go."""
 
-    up_to: Annotated[Position, about("Up to this number; all if left out.")] = MAX_POSITION
+    up_to: Annotated[Position, description("Up to this number; all if left out.")] = MAX_POSITION
 
 
 @operation("DELETE", "/v1/dead-letters", "admin", {200: RemovalCount})
@@ -201,11 +201,11 @@ def _prometheus_text(service: Service, caller: Caller, delivering: EndpointDeliv
         _Metric("commits_total", "counter", "Transactions since the start.",
                 [({}, counts["commits"])]),
         _Metric("posted_total", "counter", "Messages handed over to endpoints since the start.",
-                [({}, counts["posted"])]),
+                [({}, counts["delivered"])]),
         _Metric("post_failures_total", "counter", "Attempts to hand over that failed.",
-                [({}, counts["post_failures"])]),
+                [({}, counts["delivery_failures"])]),
         _Metric("given_up_total", "counter", "Messages that became dead letters.",
-                [({}, counts["given_up"])]),
+                [({}, counts["dead_lettered"])]),
         _Metric("mqtt_received_total", "counter", "MQTT messages that came in.",
                 [({}, counts["mqtt_received"])]),
         _Metric("mqtt_unusable_total", "counter", "Those of which not all could be used.",

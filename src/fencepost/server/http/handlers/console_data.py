@@ -13,7 +13,15 @@ from fencepost.events.times import format_instant
 from fencepost.server.console.live_feed import subscription_ids
 from fencepost.server.http.operations import Content, RequestContext, operation, parse_position
 from fencepost.server.http.problems import no_such
-from fencepost.server.http.schemas import Binary, Identity, Match, Matches, PageLimit, Text, about
+from fencepost.server.http.schemas import (
+    Binary,
+    Identity,
+    Match,
+    Matches,
+    PageLimit,
+    Text,
+    description,
+)
 from fencepost.store import event_log
 from fencepost.store import subscription_rows as stored
 
@@ -35,13 +43,13 @@ async def me(context: RequestContext) -> Identity:
 class MapQuery(Struct):
     """What of a map is wanted."""
 
-    since: Annotated[Text, about("A version: only what changed after it.")] = ""
+    since: Annotated[Text, description("A version: only what changed after it.")] = ""
 
 
 class MapHeaders(Struct, rename="kebab"):
     """The map that is known."""
 
-    if_none_match: Annotated[str, about("The `ETag` of a map.")] = ""
+    if_none_match: Annotated[str, description("The `ETag` of a map.")] = ""
 
 
 @operation(

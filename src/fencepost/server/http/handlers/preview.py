@@ -17,7 +17,14 @@ from fencepost.server.http import request_bodies
 from fencepost.server.http.handlers.events import event_at
 from fencepost.server.http.operations import RequestContext, operation
 from fencepost.server.http.problems import RequestError, no_such
-from fencepost.server.http.schemas import Explanation, SampleEvent, Text, Trial, TrialResults, about
+from fencepost.server.http.schemas import (
+    Explanation,
+    SampleEvent,
+    Text,
+    Trial,
+    TrialResults,
+    description,
+)
 
 _NAME = "expression"
 
@@ -40,7 +47,7 @@ async def try_expression(context: RequestContext, body: Trial) -> TrialResults:
 class ExplanationQuery(Struct):
     """An event of the log."""
 
-    event: Annotated[Text, about("The position of the event.")] = ""
+    event: Annotated[Text, description("The position of the event.")] = ""
 
 
 @operation("GET", "/v1/subscriptions/{id}/explanation", "admin", {200: Explanation})
@@ -67,7 +74,7 @@ def _explained_one(
     tenant_subscriptions: TenantSubscriptions, event: object, id: str
 ) -> Explanation:
     try:
-        kind = tenant_subscriptions.kind(id)
+        kind = tenant_subscriptions.kind_name(id)
         if kind == "composite":
             return _explained_parts(tenant_subscriptions, event, id)
         matcher = tenant_subscriptions.tracked.matcher(id) if kind == "track" else None

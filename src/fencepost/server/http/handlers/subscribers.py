@@ -19,7 +19,7 @@ from fencepost.server.http.schemas import (
     PageAfterPosition,
     PageByName,
     ReadState,
-    about,
+    description,
 )
 from fencepost.server.service import json_array
 from fencepost.store import endpoint_rows, event_log
@@ -30,8 +30,8 @@ class Subscriber(Json):
 
     subscriber: str
     acknowledged: Count
-    depth: Annotated[Count, about("Messages that are not acknowledged.")]
-    lag_s: Annotated[float, about("The age of the oldest of them, in seconds.")]
+    depth: Annotated[Count, description("Messages that are not acknowledged.")]
+    lag_s: Annotated[float, description("The age of the oldest of them, in seconds.")]
     connections: Count
     endpoint: EndpointView | None
 

@@ -23,7 +23,7 @@ from fencepost.server.http.schemas import (
     Subscription,
     Subscriptions,
     Text,
-    about,
+    description,
 )
 from fencepost.server.stateful.subscription_kind import PreparedSubscription
 from fencepost.store import subscription_rows as stored
@@ -58,7 +58,7 @@ async def create(context: RequestContext) -> Response:
 class Condition(Struct, rename="kebab"):
     """Whether to replace."""
 
-    if_none_match: Annotated[str, about("`*`: do not replace.")] = ""
+    if_none_match: Annotated[str, description("`*`: do not replace.")] = ""
 
 
 @operation(
@@ -152,8 +152,8 @@ async def one(context: RequestContext) -> Subscription:
 class SubscriptionQuery(PageByName):
     """A page of subscriptions."""
 
-    subscriber: Annotated[Text, about("Only those of one subscriber.")] = ""
-    contains: Annotated[Text, about("Only those with a text in them.")] = ""
+    subscriber: Annotated[Text, description("Only those of one subscriber.")] = ""
+    contains: Annotated[Text, description("Only those with a text in them.")] = ""
 
 
 @operation("GET", "/v1/subscriptions", "subscribe", {200: Subscriptions})

@@ -290,9 +290,7 @@ def test_a_watcher_who_does_not_read_costs_a_bounded_memory() -> None:
         for position in range(1, 5_001):
             message = NewMessage(3, position, 0, position, "match", '{"subscriptions": ["a"]}')
             events = [(1, position, "{}", 1), (2, position, '{"secret": 1}', 0)]
-            watching.push(
-                CommittedChanges([CommittedMessage(message, "{}")], events, [(1, "a")])
-            )
+            watching.push(CommittedChanges([CommittedMessage(message, "{}")], events, [(1, "a")]))
         frame = await watcher.next()
         assert frame is not None
         assert [one.position for one in frame.events] == [*range(5_001 - MOST_WAITING, 5_001)]

@@ -143,7 +143,7 @@ def packed_matrix(a: Shapes, b: Shapes) -> int:
 
 def dimension_of(shape: Shapes) -> int:
     """Return the dimension of a single shape."""
-    return int(shape.arrays.shapes["dimension_of"][0])
+    return int(shape.arrays.shapes["dimension"][0])
 
 
 def evaluate_spatial(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:

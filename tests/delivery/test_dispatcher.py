@@ -46,9 +46,9 @@ class HandClock(Clock):
     def now(self) -> int:
         return self.at
 
-    async def until(self, at: int, sooner: asyncio.Event) -> None:
-        self.waits_s.append((at - self.at) / 1e9)
-        self.at = max(self.at, at)
+    async def wait_until(self, time_ns: int, interrupt: asyncio.Event) -> None:
+        self.waits_s.append((time_ns - self.at) / 1e9)
+        self.at = max(self.at, time_ns)
         await asyncio.sleep(0)
 
 
@@ -145,7 +145,7 @@ def test_all_is_handed_over_in_order(folder: Path) -> None:
         assert seen == sorted(set(seen))
         assert len(seen) == count
         assert stage.endpoint(name).acknowledged == seen[-1]
-    assert posting.counts == {"posted": 30, "post_failures": 0, "given_up": 0}
+    assert posting.counts == {"delivered": 30, "delivery_failures": 0, "dead_lettered": 0}
     assert stage.service.broker.depth == {}
     stage.service.close()
 
@@ -229,7 +229,7 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     assert letter.reason == "it answered 400"
     assert unwrap(letter.body) == ("match", '{"subscriptions":["a"],"position":3,"event":{}}')
     assert stage.endpoint("a").acknowledged == 5
-    assert posting.counts["given_up"] == 1
+    assert posting.counts["dead_lettered"] == 1
     assert stage.service.broker.depth == {}
     stage.service.close()
 
@@ -291,7 +291,7 @@ def test_a_failure_is_remembered_over_a_restart(folder: Path) -> None:
     stage.publish({"a": 1})
 
     class Stopping(HandClock):
-        async def until(self, at: int, sooner: asyncio.Event) -> None:
+        async def wait_until(self, time_ns: int, interrupt: asyncio.Event) -> None:
             await asyncio.Event().wait()
 
     stopping = Stopping()

@@ -38,7 +38,7 @@ class BoundingBoxes(NamedTuple):
         A check of a centroid bounds only the box of the event's geometry: the geometry may lie
         all round its centroid.
         """
-        return ~np.isin(self.kinds, (NOTHING, check_boxes.CENTRED, check_boxes.BEYOND_AREA))
+        return ~np.isin(self.kinds, (NOTHING, check_boxes.CENTROID, check_boxes.DISJOINT_AREA))
 
     def wrapped_boxes_of(self, checks: Ints) -> tuple[Ints, Floats]:
         """Return the positions in `checks` that have a second box, and those boxes."""
@@ -60,7 +60,7 @@ def checks_with_boxes(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
     """Return the checks that are true only for events in contact with, or near, a geometry."""
     kinds = np.empty(len(checks), np.uint8)
     check_boxes.fill_bounding_boxes(checks, shapes, np.empty((len(checks), 4)), kinds)
-    return np.flatnonzero(~np.isin(kinds, check_boxes.WITHOUT_BOUNDS))
+    return np.flatnonzero(~np.isin(kinds, check_boxes.UNBOUNDED))
 
 
 def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> BoundingBoxes:

@@ -1,7 +1,7 @@
-"""Where an event must be for a check about its geometry to be true: the bounding boxes of checks.
+"""Bounding boxes of checks: what an event's geometry must meet for a check to be true.
 
-Everything that finds events or subscriptions by place asks here, so a kind of check or a distance
-that is missing here is never found too seldom: it has no box, and then every event finds it.
+Every index of places and every router derives its boxes here. A kind of check that has no case here
+gets no box, so every event visits it: a missing case costs time, never a match.
 """
 
 from __future__ import annotations
@@ -15,43 +15,53 @@ from fencepost.kernels.index.posting_arrays import BOX, DISC, NOTHING
 from fencepost.kernels.match.check_evaluation import CENTROIDS, NEAR, NEGATED, ON_WGS84, RELATE
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
-_EH_DISJOINT = FIRST_EH  # the first of the eight
-_SQUARED = 1e154  # the square of a distance below this is finite
+_EH_DISJOINT = FIRST_EH  # the first of the eight Egenhofer relations
+_MAX_SQUARABLE = 1e154  # the square of a distance below this is finite
 
-# What is known of a check: NOTHING, and it has no box; or contact with its BOX, or the distance to
-# the point of a DISC, decides it; or, as far as one box is about the other:
-AREA = 3  # it asks for a relation to an area, which the event's geometry must meet
-BEYOND_AREA = 4  # it asks for one that holds nearly everywhere: its box is infinite
-NEARBY = 5  # the event's geometry must meet its box
-CENTRED = 6  # the box of the event's geometry must, but the geometry may be all round it
-WITH_AREA = BOX, AREA, BEYOND_AREA
-WITHOUT_BOUNDS = NOTHING, BEYOND_AREA
+# Kinds of boxes. NOTHING: the check has no box. BOX: contact of the event's geometry with the box
+# decides the check. DISC: the distance of the event's geometry to the point at the middle decides
+# it. With the other kinds, a geometry that meets the box may still fail the check:
+AREA = 3  # a relation to an area; the event's geometry must meet the area
+DISJOINT_AREA = 4  # a relation to an area that holds nearly everywhere; the box is infinite
+GEOMETRY = 5  # the event's geometry must meet the box
+CENTROID = 6  # the box of the event's geometry must meet the box; the geometry may surround it
+WITH_AREA = BOX, AREA, DISJOINT_AREA
+UNBOUNDED = NOTHING, DISJOINT_AREA
 
 
 @kernel
 def fill_bounding_boxes(checks, shapes, boxes, kinds):
-    """Fill `boxes`, (n, 4), with what the box of an event's geometry must meet, and `kinds`.
+    """Fill `boxes` with the box of each check, and `kinds` with the kind of that box.
 
-    Of a distance on the ellipsoid a box is the geometry's own: `geodesic.reach` widens it.
-    kinds : (n,) uint8.
+    The box of a distance on the ellipsoid is that of the geometry, without the distance: the caller
+    expands it with `geodesics.expand_boxes`.
+
+    Parameters
+    ----------
+    checks : (n,) CHECK
+    shapes : ShapeArrays
+        The geometries that the checks refer to.
+    boxes : (n, 4) float64
+        x0, y0, x1, y1 of each box; unchanged where the kind is NOTHING.
+    kinds : (n,) uint8
     """
     for k in range(checks.shape[0]):
         kinds[k] = NOTHING
         kind = checks[k]["kind"]
         negated = checks[k]["flags"] & NEGATED > 0
         function = checks[k]["function"]
-        reach = 0.0
+        distance = 0.0
         if kind == NEAR:
             if negated:
                 continue
             shape = shapes.shapes[checks[k]["item"]]
-            reach = checks[k]["low"] if function < ON_WGS84 else 0.0
+            distance = checks[k]["low"] if function < ON_WGS84 else 0.0
             if function == CENTROIDS or function == ON_WGS84 | CENTROIDS:
-                kinds[k] = CENTRED
-            elif function < ON_WGS84 and _is_point(shape) and 0.0 <= reach < _SQUARED:
+                kinds[k] = CENTROID
+            elif function < ON_WGS84 and _is_point(shape) and 0.0 <= distance < _MAX_SQUARABLE:
                 kinds[k] = DISC
             else:
-                kinds[k] = NEARBY
+                kinds[k] = GEOMETRY
         elif kind == RELATE:
             shape = shapes.shapes[checks[k]["item"]]
             apart = (function == DISJOINT or function == _EH_DISJOINT) != negated
@@ -59,19 +69,19 @@ def fill_bounding_boxes(checks, shapes, boxes, kinds):
             if apart and not area:
                 continue
             if apart:
-                reach = np.inf
-                kinds[k] = BEYOND_AREA
+                distance = np.inf
+                kinds[k] = DISJOINT_AREA
             else:
-                kinds[k] = AREA if area else NEARBY
+                kinds[k] = AREA if area else GEOMETRY
             if area and function == INTERSECTS and not negated:
                 if fills_its_box(shapes, np.int64(checks[k]["item"])):
                     kinds[k] = BOX
         else:
             continue
-        boxes[k, 0] = _outwards(shape["x0"], -reach)
-        boxes[k, 1] = _outwards(shape["y0"], -reach)
-        boxes[k, 2] = _outwards(shape["x1"], reach)
-        boxes[k, 3] = _outwards(shape["y1"], reach)
+        boxes[k, 0] = _outwards(shape["x0"], -distance)
+        boxes[k, 1] = _outwards(shape["y0"], -distance)
+        boxes[k, 2] = _outwards(shape["x1"], distance)
+        boxes[k, 3] = _outwards(shape["y1"], distance)
 
 
 @inlined
@@ -82,8 +92,8 @@ def _is_point(shape):
 
 
 @kernel
-def _outwards(edge, reach):
-    """An edge moved by a reach, and a little further where that may be rounded."""
-    if reach == 0.0:
+def _outwards(edge, distance):
+    """Move an edge by a signed distance, and one step further where the sum may be rounded."""
+    if distance == 0.0:
         return edge
-    return np.nextafter(edge + reach, np.inf if reach > 0.0 else -np.inf)
+    return np.nextafter(edge + distance, np.inf if distance > 0.0 else -np.inf)

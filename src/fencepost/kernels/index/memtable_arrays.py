@@ -1,7 +1,7 @@
-"""Adding subscriptions to a segment that has room behind what is there.
+"""Appending subscriptions to the arrays of a memtable, which have free capacity at their ends.
 
-Whoever matches with it meanwhile does so by an older version, and so stops before what is new:
-nothing that is there is written to.
+Rows are appended, and rows in use do not change. A row is written before the version that creates
+it is published; a concurrent match relies on it because it ignores rows of later versions.
 """
 
 from __future__ import annotations
@@ -22,40 +22,42 @@ from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text.vocabulary import add_words
 
-# What is counted in `sizes`; from SHAPES on as `copy_shapes` counts.
+# Indices of `sizes`. From SHAPES on they are the counts of `copy_shapes`.
 SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS = range(6)
 SHAPES, CHAINS, POINTS, NODES, TOUCHES = range(6, 11)
 SIZES = 11
-# What is counted of a subscription that is given, and the parts of its `numbers`.
+# Indices of `counts`, and the parts of `numbers`: see `SubscriptionArrays`.
 NEW_CHECKS, NEW_BYTES, NEW_POINTS, NEW_COUNTS = range(4)
-FILTER_CHECK, SET_START, SET_NUMBERS, KEY_START = range(4)
+FILTER_CHECK, SET_START, SET_KEYS, KEY_START = range(4)
 CHAIN_START, CHAIN_PART, SHAPE_CHAIN, DIMENSION, PARTS = range(4, 9)
-_MOST = float(np.finfo(np.float64).max)
+_MAX_FLOAT = float(np.finfo(np.float64).max)
 _NO_BOX = np.full(4, np.nan)
 
 
 @kernel
 def lay_out_outlines(xy, chain_start, chain_part, shape_chain, dimension):
-    """The handle of shapes as `append` takes them, and whether they are that; `lay_out_unchecked`."""
+    """Return a struct reference to shapes, which `append` takes, and whether `lay_out_unchecked`
+    could lay them out.
+    """
     shapes, usable = lay_out_unchecked(
-        xy, chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
+        xy, chain_start, chain_part, shape_chain, dimension, _MAX_FLOAT, _MAX_FLOAT
     )
     return struct_ref(shapes), usable
 
 
 class SubscriptionArrays(NamedTuple):
-    """A subscription to be added, in arrays that are used again for the next.
+    """A subscription to be appended, in arrays that are reused for the next subscription.
 
-    Part p of `numbers` is numbers[part_start[p]:part_start[p + 1]]: FILTER_CHECK and SET_START as
-    in the segment; SET_NUMBERS, the items of sets as numbers of keys; KEY_START, key k being
-    text[key_start[k]:key_start[k + 1]]; and for `append_with_outlines` CHAIN_START, CHAIN_PART, SHAPE_CHAIN
-    and DIMENSION of the shapes, as in `lay_out_unchecked`.
+    Part p of `numbers` is numbers[part_start[p]:part_start[p + 1]]. FILTER_CHECK and SET_START are
+    as in the segment. SET_KEYS has the items of the sets, as numbers of keys. KEY_START bounds the
+    keys: key k is text[key_start[k]:key_start[k + 1]]. CHAIN_START, CHAIN_PART, SHAPE_CHAIN and
+    DIMENSION describe the shapes for `append_with_outlines`, as in `lay_out_unchecked`.
     """
 
-    sizes: Ints  # (SIZES,): how much the segment has so far
-    counts: Ints  # (NEW_COUNTS,): how many checks, bytes and points are this one's
+    sizes: Ints  # (SIZES,): rows of the memtable in use
+    counts: Ints  # (NEW_COUNTS,): checks, bytes and points of this subscription
     part_start: Ints  # (PARTS + 1,)
-    checks: NDArray[np.void]  # CHECK; about rows of shapes, sets, or keys
+    checks: NDArray[np.void]  # CHECK; `item` is a row of the subscription's shapes, sets or keys
     numbers: Ints
     text: Bytes
     points: Floats  # (n, 2)
@@ -63,150 +65,162 @@ class SubscriptionArrays(NamedTuple):
 
 @kernel
 def append(segment, row_ref, shapes, expires, version):
-    """Add a subscription to a segment, behind those there are; whether there is room for it.
+    """Append a subscription to a memtable. Return False, with nothing changed, without capacity.
 
-    segment : handle of SegmentArrays. row_ref : of SubscriptionArrays. shapes : handle of the ShapeArrays
-    that its checks are about. version : from which on it is there.
+    Parameters
+    ----------
+    segment, row_ref, shapes : struct references
+        The memtable's SegmentArrays, a SubscriptionArrays, and the ShapeArrays that its checks
+        refer to.
+    expires : int
+        Nanoseconds since 1970.
+    version : int
+        The version that creates the subscription.
     """
     return _append(segment.arrays, row_ref.arrays, shapes.arrays, expires, version)
 
 
 @kernel
 def append_with_outlines(segment, row_ref, expires, version):
-    """The same with shapes that are given as points, and known to be good."""
-    one = row_ref.arrays
+    """Append a subscription like `append`, with shapes given as points, which must be valid."""
+    row = row_ref.arrays
     shapes, _ = lay_out_unchecked(
-        one.points[: one.counts[NEW_POINTS]],
-        _part(one, CHAIN_START),
-        _part(one, CHAIN_PART),
-        _part(one, SHAPE_CHAIN),
-        _part(one, DIMENSION).astype(np.int8),
-        _MOST,
-        _MOST,
+        row.points[: row.counts[NEW_POINTS]],
+        _part(row, CHAIN_START),
+        _part(row, CHAIN_PART),
+        _part(row, SHAPE_CHAIN),
+        _part(row, DIMENSION).astype(np.int8),
+        _MAX_FLOAT,
+        _MAX_FLOAT,
     )
-    return _append(segment.arrays, one, shapes, expires, version)
+    return _append(segment.arrays, row, shapes, expires, version)
 
 
 @inlined
-def _part(given, part):
-    return given.numbers[given.part_start[part] : given.part_start[part + 1]]
+def _part(row, part):
+    """Return one of the parts of a subscription's `numbers`."""
+    return row.numbers[row.part_start[part] : row.part_start[part + 1]]
 
 
 @kernel
-def _append(own, one, given, expires, version):
-    sizes = one.sizes
-    checks = one.checks[: one.counts[NEW_CHECKS]]
-    filter_check, set_start = _part(one, FILTER_CHECK), _part(one, SET_START)
-    set_items, key_start = _part(one, SET_NUMBERS), _part(one, KEY_START)
-    text = one.text[: one.counts[NEW_BYTES]]
+def _append(segment, row, shapes, expires, version):
+    sizes = row.sizes
+    checks = row.checks[: row.counts[NEW_CHECKS]]
+    filter_check, set_start = _part(row, FILTER_CHECK), _part(row, SET_START)
+    set_items, key_start = _part(row, SET_KEYS), _part(row, KEY_START)
+    text = row.text[: row.counts[NEW_BYTES]]
     keys = key_start.shape[0] - 1
-    if not _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
+    if not _fits(segment, shapes, sizes, checks, filter_check, set_start, set_items, text, keys):
         return False
     first_shape = sizes[SHAPES]
-    rows = np.arange(given.shapes.shape[0] - 1)
-    copy_shapes(given, rows, own.shapes, sizes[SHAPES:])
+    rows = np.arange(shapes.shapes.shape[0] - 1)
+    copy_shapes(shapes, rows, segment.shapes, sizes[SHAPES:])
     for s in rows:
-        chains = np.int64(given.shapes[s + 1]["chain"]) - np.int64(given.shapes[s]["chain"])
-        own.state[MAX_CHAINS] = max(own.state[MAX_CHAINS], chains)
+        chains = np.int64(shapes.shapes[s + 1]["chain"]) - np.int64(shapes.shapes[s]["chain"])
+        segment.state[MAX_CHAINS] = max(segment.state[MAX_CHAINS], chains)
     ids = np.empty(keys, np.int64)
-    sizes[WORDS] = add_words(own.vocabulary, sizes[WORDS], text, key_start, ids)
+    sizes[WORDS] = add_words(segment.vocabulary, sizes[WORDS], text, key_start, ids)
     first = sizes[CHECKS]
     for k in range(checks.shape[0]):
-        own.checks[first + k] = checks[k]
-        refers_to = ITEM_OF[checks[k]["kind"]]
+        segment.checks[first + k] = checks[k]
+        item_kind = ITEM_OF[checks[k]["kind"]]
         item = np.int64(checks[k]["item"])
-        if refers_to == SHAPE_ITEM:
+        if item_kind == SHAPE_ITEM:
             item += first_shape
-        elif refers_to == STRING_ITEM:
+        elif item_kind == STRING_ITEM:
             item = ids[item]
-        elif refers_to != NO_ITEM:
+        elif item_kind != NO_ITEM:
             item += sizes[SETS]
-        own.checks[first + k]["item"] = item
+        segment.checks[first + k]["item"] = item
     sizes[CHECKS] += checks.shape[0]
-    _add_sets(own, sizes, set_start, set_items, ids)
+    _add_sets(segment, sizes, set_start, set_items, ids)
     subscription = sizes[SUBSCRIPTIONS]
-    _add_filters(own, sizes, first, filter_check, subscription)
-    own.expires[subscription] = expires
-    own.state[FIRST_EXPIRY] = min(own.state[FIRST_EXPIRY], expires)
-    own.created_version[subscription] = version
+    _add_filters(segment, sizes, first, filter_check, subscription)
+    segment.expires[subscription] = expires
+    segment.state[FIRST_EXPIRY] = min(segment.state[FIRST_EXPIRY], expires)
+    segment.created_version[subscription] = version
     sizes[SUBSCRIPTIONS] += 1
     return True
 
 
 @kernel
-def _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
-    """Whether everything fits, with a sentinel behind; of the subscriptions one is kept free."""
+def _fits(segment, shapes, sizes, checks, filter_check, set_start, set_items, text, keys):
+    """Return whether a subscription fits, with a sentinel after each array of starts.
+
+    One row of subscriptions stays free: the sentinel to which free filters belong.
+    """
     filters = filter_check.shape[0] - 1
     words = sizes[WORDS] + keys
     return (
-        sizes[SUBSCRIPTIONS] + 2 <= own.deleted_version.shape[0]
-        and sizes[FILTERS] + filters < own.filter_check.shape[0]
-        and sizes[CHECKS] + checks.shape[0] <= own.checks.shape[0]
-        and sizes[SETS] + set_start.shape[0] <= own.set_start.shape[0]
-        and sizes[SET_ITEMS] + set_items.shape[0] <= own.set_items.shape[0]
-        and words < own.vocabulary.start.shape[0]
-        and 2 * words <= own.vocabulary.slots.shape[0]
-        and own.vocabulary.start[sizes[WORDS]] + text.shape[0] <= own.vocabulary.bytes.shape[0]
-        and sizes[SHAPES] + given.shapes.shape[0] <= own.shapes.shapes.shape[0]
-        and sizes[CHAINS] + given.chains.shape[0] <= own.shapes.chains.shape[0]
-        and sizes[POINTS] + given.x.shape[0] <= own.shapes.x.shape[0]
-        and sizes[NODES] + given.nodes.shape[0] <= own.shapes.nodes.shape[0]
-        and sizes[TOUCHES] + given.touches.shape[0] <= own.shapes.touches.shape[0]
+        sizes[SUBSCRIPTIONS] + 2 <= segment.deleted_version.shape[0]
+        and sizes[FILTERS] + filters < segment.filter_check.shape[0]
+        and sizes[CHECKS] + checks.shape[0] <= segment.checks.shape[0]
+        and sizes[SETS] + set_start.shape[0] <= segment.set_start.shape[0]
+        and sizes[SET_ITEMS] + set_items.shape[0] <= segment.set_items.shape[0]
+        and words < segment.vocabulary.start.shape[0]
+        and 2 * words <= segment.vocabulary.slots.shape[0]
+        and segment.vocabulary.start[sizes[WORDS]] + text.shape[0]
+        <= segment.vocabulary.bytes.shape[0]
+        and sizes[SHAPES] + shapes.shapes.shape[0] <= segment.shapes.shapes.shape[0]
+        and sizes[CHAINS] + shapes.chains.shape[0] <= segment.shapes.chains.shape[0]
+        and sizes[POINTS] + shapes.x.shape[0] <= segment.shapes.x.shape[0]
+        and sizes[NODES] + shapes.nodes.shape[0] <= segment.shapes.nodes.shape[0]
+        and sizes[TOUCHES] + shapes.touches.shape[0] <= segment.shapes.touches.shape[0]
     )
 
 
 @kernel
-def _add_sets(own, sizes, set_start, set_items, ids):
-    """Add sets, whose items are sorted here."""
+def _add_sets(segment, sizes, set_start, set_items, ids):
+    """Append sets, with their items in ascending order."""
     write = sizes[SET_ITEMS]
     for s in range(set_start.shape[0] - 1):
         first = write
         for k in range(set_start[s], set_start[s + 1]):
             item = ids[set_items[k]]
             place = write
-            while place > first and own.set_items[place - 1] > item:
-                own.set_items[place] = own.set_items[place - 1]
+            while place > first and segment.set_items[place - 1] > item:
+                segment.set_items[place] = segment.set_items[place - 1]
                 place -= 1
-            own.set_items[place] = item
+            segment.set_items[place] = item
             write += 1
         sizes[SETS] += 1
-        own.set_start[sizes[SETS]] = write
+        segment.set_start[sizes[SETS]] = write
     sizes[SET_ITEMS] = write
 
 
 @kernel
-def _add_filters(own, sizes, first, filter_check, subscription):
-    """Add filters of the checks from `first` on, each with the smallest box that a check has."""
-    checks = own.checks[first : sizes[CHECKS]]
+def _add_filters(segment, sizes, first, filter_check, subscription):
+    """Append the filters of checks `first` and later, each with the smallest box of its checks."""
+    checks = segment.checks[first : sizes[CHECKS]]
     boxes = np.zeros((checks.shape[0], 4))
     kinds = np.empty(checks.shape[0], np.uint8)
-    fill_bounding_boxes(checks, own.shapes, boxes, kinds)
+    fill_bounding_boxes(checks, segment.shapes, boxes, kinds)
     for f in range(filter_check.shape[0] - 1):
         at = sizes[FILTERS] + f
         best = -1
-        least = np.inf
+        smallest = np.inf
         for k in range(filter_check[f], filter_check[f + 1]):
             size = (boxes[k, 2] - boxes[k, 0]) * (boxes[k, 3] - boxes[k, 1])
-            if kinds[k] != NOTHING and size < least:
-                least, best = size, k
+            if kinds[k] != NOTHING and size < smallest:
+                smallest, best = size, k
         if best >= 0:
-            _place_filter(own, at, np.int64(checks[best]["column"]), boxes[best])
+            _set_scan_box(segment, at, np.int64(checks[best]["column"]), boxes[best])
         else:
-            _place_filter(own, at, np.int64(-1), _NO_BOX)
-        own.filter_check[at + 1] = first + filter_check[f + 1]
-        own.filter_subscription[at] = subscription
+            _set_scan_box(segment, at, np.int64(-1), _NO_BOX)
+        segment.filter_check[at + 1] = first + filter_check[f + 1]
+        segment.filter_subscription[at] = subscription
     sizes[FILTERS] += filter_check.shape[0] - 1
 
 
 @kernel
-def _place_filter(own, f, column, box):
-    """Let a filter be found only where the geometry of a column meets a box; -1: everywhere."""
+def _set_scan_box(segment, f, column, box):
+    """Set the box that an event's geometry in a column must meet; column -1: any event visits f."""
     block, lane = f // WIDTH, f % WIDTH
-    own.scan_column[f] = column
+    segment.scan_column[f] = column
     for side in range(4):
-        own.scan_box[block, side, lane] = box[side]
+        segment.scan_box[block, side, lane] = box[side]
     bit = np.uint16(1 << lane)
     if column < 0:
-        own.scan_free[block] |= bit
+        segment.scan_free[block] |= bit
     else:
-        own.scan_free[block] &= ~bit
+        segment.scan_free[block] &= ~bit

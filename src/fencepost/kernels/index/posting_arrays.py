@@ -1,34 +1,37 @@
-"""Filters posted under one of the words they need: lists of boxes, in arrays.
+"""The layout of keyword postings: filters posted under one of the words that they need.
 
-A filter that needs all of some words stands in the list of the rarest of them, with the others and
-with the box in which the event must be. An event looks into the lists of its own words only::
+A filter that needs several words stands in the posting list of the rarest of them, with its other
+words and with the box that the event's geometry must meet. An event searches only the lists of its
+own words::
 
     token_lists  [ 0 1 . 1 2 ]      word t has the lists token_lists[t]:token_lists[t + 1]; one
-                                    more "word" at the end has those of filters that need none
-    lists        [ . . ]            a range of entries each, and where the list's tree begins
-    boxes        [ 16 x0 | 16 y0 | 16 x1 | 16 y1 ] [ ...      entries by 16, a list's last fewer
+                                    more "word" at the end has the lists of filters without words
+    lists        [ . . ]            each is a range of entries, and the root of the list's tree
+    boxes        [ 16 x0 | 16 y0 | 16 x1 | 16 y1 ] [ ...      blocks of 16 entries; the last block
+                                    of a list is shorter
     rest         [ . . . . ]        the other words of each entry, the rarest first
 
-Entries of one list are sorted along a Hilbert curve. Lists of more than `PLAIN` have a packed tree
-over their blocks of 16 in `nodes`: a box for each block, for each 16 of those, and so on.
+The entries of a list are sorted along a Hilbert curve. A list of more than `MAX_FLAT_SIZE` entries
+has a packed tree over its blocks in `nodes`: a box for each block, a box for each 16 of those, and
+so on.
 
-*Boxes are kept as 16-bit numbers.* Each group of lists has a map from coordinates to 0..65535 that
-never decreases: 256 pieces with as many boxes each, linear within a piece. Where two boxes meet,
-so do their images; where the images overlap properly, so do the boxes. Only where they just touch
-are the coordinates themselves compared. So the rounding of the map can decide nothing.
+*Boxes are 16-bit images.* A *group* is a set of lists that share columns. Each group has a map from
+coordinates to 0..65535 that never decreases: 256 pieces with about as many boxes each, linear
+within a piece. If two boxes meet, their images meet; if the images overlap properly, the boxes
+overlap. Only where images just touch are the coordinates compared, so rounding decides no answer.
 
-*Where few boxes are near, space comes first.* All entries of a group lie along the curve once more,
-boxes of like size together, by blocks of 16 with a tree over them: of each the word it is posted
-under, and which entry it is. An event that meets few of these blocks, for the words it has, looks
-for its words there instead.
+*Spatial search.* The entries of a group are stored once more, sorted by box size and then along the
+curve, in blocks of 16 with a tree over them. Each of these entries has the word it is posted under
+and its entry number. An event that meets few of these blocks for the number of its words searches
+the blocks for its words, instead of searching the lists of the words.
 
-*A string may go with the words.* Filters of a group that has a string column also need one of its
-strings; they are posted under words that stand for a string and a word, see `with_strings`.
+*Words combined with a string.* The filters of a group with a string column also need one of several
+strings in that column. They are posted under words that each stand for a string and a word, see
+`kernels/match/word_string_keys.py`.
 
-*A number may be asked for with the box.* What is found is looked at again, check by check, and that
-is a wait for memory. A group may name a number of the event; the bounds between which its entries
-need that are kept as 16-bit numbers too, by a third map, in blocks as the boxes are. They say which
-entries an event cannot match, and no more: the checks decide.
+*Bounds of a number.* Evaluating the checks of a hit costs cache misses. A group may therefore name
+a number column; the bounds between which an entry needs that number are 16-bit images too, by a
+third map, in blocks like the boxes. They only rule entries out: the checks decide.
 """
 
 from __future__ import annotations
@@ -43,34 +46,34 @@ from fencepost.kernels.runtime.compilation import inlined
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.text.vocabulary import Vocabulary
 
-PLAIN = 32  # entries of a list up to which no tree pays
-PIECES = 256  # of a map; each has as many steps
-PADDING = 64  # numbers after the last block, which a block of 16 may read
-CELL_BITS = 3  # a list says in which of 8 x 16 cells its boxes are
-NOTHING, BOX, DISC = range(3)  # what of an event decides whether it matches what it finds
-SIGNATURES = 2**30  # stands for a list column where the words are made of strings, see `combined`
-DENSITY_BITS = 6  # how many blocks are near is known for 64 x 64 cells
+MAX_FLAT_SIZE = 32  # of a list or of boxes: up to here there is no tree, as none pays
+PIECES = 256  # of a map; each has this many of the 2**16 images
+PADDING = 64  # numbers after the last block: 16 lanes may be read past its end
+CELL_BITS = 3  # a list has a bit for each of 16 x 8 cells: whether a box meets it
+NOTHING, BOX, DISC = range(3)  # what decides a hit: its checks; contact with its box; distance
+SIGNATURES = 2**30  # in place of a list column: the words are signature keys
+DENSITY_BITS = 6  # of each axis: 64 x 64 cells have a count of the blocks that meet them
 
 _LAST = PIECES * PIECES - 1
-ANY_LOW, ANY_HIGH = 0, _LAST  # bounds of an entry that asks for no number, and images of none
+ANY_LOW, ANY_HIGH = 0, _LAST  # bounds of an entry without bounds; images of no number
 _ONE = np.uint64(1)
 
 GROUP = np.dtype(
     [
-        ("list_column", "i4"),  # whose words are asked for; -1 where none are; or SIGNATURES
-        ("geometry_column", "i4"),  # what is asked for a place; -1 where nothing is
-        ("accepts", "u4"),  # kinds of attributes that count: ITEMS, TEXT or both
-        ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
-        ("strings", "i4"),  # which of `string_columns` is asked for a string, or -1
-        ("number_column", "i4"),  # whose number is compared with `bounds`, or -1
-        ("source", "u4"),  # the first group whose words are of the same columns
-        ("decides", "u4"),  # of SIGNATURES: NOTHING, or what decides a filter: contact or distance
+        ("list_column", "i4"),  # the column of the words; -1 without words; or SIGNATURES
+        ("geometry_column", "i4"),  # the column that must meet the box; -1 without boxes
+        ("accepts", "u4"),  # kinds of attributes that are searched: ITEMS, TEXT or both
+        ("direct", "u4"),  # 1: owners are subscriptions, and hits match; 0: owners are filters
+        ("strings", "i4"),  # the index in `string_columns` of the string column, or -1
+        ("number_column", "i4"),  # the column whose number is compared with `bounds`, or -1
+        ("source", "u4"),  # the first group with the same list and string columns
+        ("decides", "u4"),  # for SIGNATURES: NOTHING, BOX or DISC
         ("block", "u4"),  # its first block in `spatial_tokens`
         ("blocks", "u4"),
-        ("node", "u4"),  # where their tree begins in `spatial_nodes`
-        ("width", "f4"),  # of the blocks' boxes, on average
+        ("node", "u4"),  # where the tree of these blocks begins in `spatial_nodes`
+        ("width", "f4"),  # mean width of the blocks' boxes, as images
         ("height", "f4"),
-        ("x0", "f8"),  # a box that holds those of all entries
+        ("x0", "f8"),  # x0, y0, x1, y1: the box around the boxes of all entries
         ("y0", "f8"),
         ("x1", "f8"),
         ("y1", "f8"),
@@ -79,11 +82,11 @@ GROUP = np.dtype(
 )
 LIST = np.dtype(
     [
-        ("low_cells", "u8"),
+        ("low_cells", "u8"),  # of the left half of the cells, and of the right half
         ("high_cells", "u8"),
-        ("first", "u4"),  # entry
-        ("count", "u4"),
-        ("node", "u4"),
+        ("first", "u4"),  # its first entry
+        ("count", "u4"),  # how many entries it has
+        ("node", "u4"),  # where its tree begins in `nodes`
         ("group", "u4"),
     ],
     align=True,
@@ -91,45 +94,49 @@ LIST = np.dtype(
 
 
 class PostingArrays(NamedTuple):
-    """Filters posted under words. Entries that match without further ado come first."""
+    """Filters posted under words. The entries of direct groups come first."""
 
     token_lists: Positions
     lists: NDArray[np.void]  # LIST
     groups: NDArray[np.void]  # GROUP
-    knots: Floats  # (groups, 3, PIECES + 1): where the pieces of x, of y and of numbers begin
+    knots: Floats  # (groups, 3, PIECES + 1): where the pieces of x, y and numbers begin
     boxes: NDArray[np.uint16]
-    bounds: NDArray[np.uint16]  # [ 16 low | 16 high ] [ ...; nothing but padding if of no group
+    bounds: NDArray[np.uint16]  # [ 16 low | 16 high ] [ ...; only padding if no group has a number
     nodes: NDArray[np.uint16]
     rest_start: Positions
     rest: Positions
-    owner: Positions  # of an entry: a subscription, or a filter
-    exact: Floats  # (entries, 4): a box; for DISC x, y, the square that is surely near, and far
-    spatial_tokens: Positions  # along the curve: the word of each entry
-    spatial_entries: Positions  # and which it is
+    owner: Positions  # of each entry: a subscription or a filter
+    exact: Floats  # (entries, 4): its box; for DISC x, y, and two bounds of the squared distance:
+    # up to the first an event is surely near, beyond the second it is surely not
+    spatial_tokens: Positions  # by size and along the curve: the word of each entry
+    spatial_entries: Positions  # and its number
     spatial_boxes: NDArray[np.uint16]
     spatial_nodes: NDArray[np.uint16]
-    density: NDArray[np.float32]  # (groups, cells): how many blocks a point in a cell meets
+    density: NDArray[np.float32]  # (groups, cells): mean blocks that a point in the cell meets
     string_columns: Positions
-    string_words: Vocabulary  # of a string column, a string and a word: three numbers, as bytes
+    string_words: Vocabulary  # string column, string, word: three uint32 as bytes
 
 
 @inlined
 def is_outside_group(postings, g, events, e):
-    """Whether event e is nowhere near the boxes of group g, which asks for a place."""
-    place = events.geometry[postings.groups[g]["geometry_column"], e]
-    if place < 0:
+    """Return whether the geometry of event e is missing or apart from all boxes of group g.
+
+    The group must have a geometry column.
+    """
+    row = events.geometry[postings.groups[g]["geometry_column"], e]
+    if row < 0:
         return True
     return (
-        events.shapes.shapes[place]["x1"] < postings.groups[g]["x0"]
-        or events.shapes.shapes[place]["y1"] < postings.groups[g]["y0"]
-        or events.shapes.shapes[place]["x0"] > postings.groups[g]["x1"]
-        or events.shapes.shapes[place]["y0"] > postings.groups[g]["y1"]
+        events.shapes.shapes[row]["x1"] < postings.groups[g]["x0"]
+        or events.shapes.shapes[row]["y1"] < postings.groups[g]["y0"]
+        or events.shapes.shapes[row]["x0"] > postings.groups[g]["x1"]
+        or events.shapes.shapes[row]["y0"] > postings.groups[g]["y1"]
     )
 
 
 @inlined
 def image(knots, g, axis, value):
-    """Where the map of group g for an axis takes a coordinate."""
+    """Return the image of a coordinate by the map of group g for an axis."""
     if not value >= knots[g, axis, 0]:
         return 0
     if value >= knots[g, axis, PIECES]:
@@ -137,9 +144,10 @@ def image(knots, g, axis, value):
     low = 0
     step = PIECES // 2
     while step > 0:
-        low += step * (knots[g, axis, low + step] <= value)  # a branch would be mispredicted
+        # Without a branch, which would be mispredicted.
+        low += step * (knots[g, axis, low + step] <= value)
         step //= 2
-    # Halves, as a difference may overflow.
+    # Halved, because the difference may overflow.
     width = 0.5 * knots[g, axis, low + 1] - 0.5 * knots[g, axis, low]
     part = 0
     if width > 0.0:
@@ -149,13 +157,13 @@ def image(knots, g, axis, value):
 
 @inlined
 def number_image(knots, g, value):
-    """The same for a number; not one of those that stand for none."""
+    """Return the image of a number, which is neither ANY_LOW nor ANY_HIGH."""
     return min(max(image(knots, g, 2, value), ANY_LOW + 1), ANY_HIGH - 1)
 
 
 @inlined
 def cells_of(x0, y0, x1, y1):
-    """The cells that a box of images meets, as two sets of 64 bits."""
+    """Return the cells that a box of images meets, as the bits of two 64-bit sets."""
     column = np.uint64(0)
     for y in range(y0 >> (16 - CELL_BITS), (y1 >> (16 - CELL_BITS)) + 1):
         column |= _ONE << np.uint64(y)
@@ -171,7 +179,7 @@ def cells_of(x0, y0, x1, y1):
 
 @inlined
 def height(count):
-    """How many levels the tree over so many boxes has."""
+    """Return the number of levels of the tree over `count` boxes."""
     level = np.int64(0)
     while count > WIDTH:
         count = (count + WIDTH - 1) // WIDTH
@@ -181,7 +189,10 @@ def height(count):
 
 @inlined
 def level_range(node, count, level):
-    """Where a level, from 1 on, of the tree over `count` boxes begins, and how many it has."""
+    """Return where a level of a tree over `count` boxes begins, and its size in boxes.
+
+    node : where the tree begins. level : from 1 on.
+    """
     on_level = (count + WIDTH - 1) // WIDTH
     for _ in range(level - 1):
         node += on_level

@@ -1,4 +1,7 @@
-"""Laying out posted filters: which word each stands under, in which order, in which blocks."""
+"""Building keyword postings: the posting word of each filter, the order of entries, their blocks.
+
+The layout is that of `posting_arrays`. A row is a filter, or a subscription, to be posted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from fencepost.kernels.index.posting_arrays import (
     ANY_HIGH,
     ANY_LOW,
     DENSITY_BITS,
-    PLAIN,
+    MAX_FLAT_SIZE,
     cells_of,
     image,
     number_image,
@@ -17,15 +20,15 @@ from fencepost.kernels.index.rtree import hilbert_index
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.kernels.runtime.simd import WIDTH
 
-_CELLS = 2**6  # of each axis, in which words are counted
-_FINER_BITS = 4  # of a side of `hilbert_index`, beyond the 16 of an image
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # spreads (cell, word) over the counters
+_CELLS = 2**6  # along each axis; words are counted in each cell
+_FINER_BITS = 4  # bits of a coordinate of `hilbert_index` beyond the 16 of an image
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the hash of (cell, word)
 _SHIFT = np.uint64(32)
 
 
 @kernel
 def write_images(boxes, group, knots, out):
-    """out[k] = the image of box k by the maps of its group. out : (n, 4) uint16."""
+    """Write to `out`, (n, 4) uint16, the image of each box by the maps of its group."""
     for k in range(boxes.shape[0]):
         for side in range(4):
             out[k, side] = image(knots, group[k], side & 1, boxes[k, side])
@@ -33,7 +36,10 @@ def write_images(boxes, group, knots, out):
 
 @kernel
 def write_bound_images(bounds, group, knots, out):
-    """out[k] = the images of the bounds of row k, NaN where any number will do. out : (n, 2)."""
+    """Write to `out`, (n, 2) uint16, the images of the bounds of each row.
+
+    bounds : (n, 2) float64, NaN in a row without bounds.
+    """
     for k in range(bounds.shape[0]):
         if np.isnan(bounds[k, 0]):
             out[k, 0], out[k, 1] = ANY_LOW, ANY_HIGH
@@ -46,14 +52,25 @@ def write_bound_images(bounds, group, knots, out):
 def choose_posting_words(
     token_start, tokens, images, none, counts, near_counts, rest, rest_start, chosen
 ):
-    """For each row its rarest word, and the others with the rarest first.
+    """Choose for each row its rarest word, and sort its other words, the rarest first.
 
-    A word is as frequent as it is among all rows and among those of the same cell, both counted
-    half: frequencies near a place are what an event there will meet, but are small numbers.
+    The frequency of a word in a row is its count among the rows of the same cell, plus its mean
+    count per cell. An event meets the words of its own cell, but counts in one cell are small.
 
-    tokens : distinct in a row. none : what a row without words is posted under. counts : (words)
-    int64 zeros. near_counts : int32 zeros, a power of two, shared by pairs of a cell and a word.
-    rest : room for all tokens. rest_start : (n + 1). chosen : (n,).
+    Parameters
+    ----------
+    token_start : (n + 1,) int64
+        Row k has the words tokens[token_start[k]:token_start[k + 1]], which are distinct.
+    images : (n, 4) uint16
+    none : int
+        The posting word of rows without words.
+    counts : (words,) int64
+        Zeros; filled with the rows that have each word.
+    near_counts : int32
+        Zeros, a power of two of them; shared by the pairs of a cell and a word that hash alike.
+    rest, rest_start, chosen
+        The output: row k has the posting word chosen[k] and the other words
+        rest[rest_start[k]:rest_start[k + 1]]; `rest` has room for all words.
     """
     rows = token_start.shape[0] - 1
     for k in range(rows):
@@ -61,7 +78,7 @@ def choose_posting_words(
         for j in range(token_start[k], token_start[k + 1]):
             counts[tokens[j]] += 1
             near_counts[_counter(cell, tokens[j], near_counts)] += 1
-    share = 1.0 / (_CELLS * _CELLS)
+    cell_share = 1.0 / (_CELLS * _CELLS)
     write = 0
     for k in range(rows):
         rest_start[k] = write
@@ -71,12 +88,14 @@ def choose_posting_words(
             continue
         cell = _cell(images, k)
         rarest = low
-        least = np.inf
+        min_frequency = np.inf
         for j in range(low, high):
-            near = near_counts[_counter(cell, tokens[j], near_counts)] - 1
-            frequency = near + share * counts[tokens[j]]
-            if frequency < least or (frequency == least and tokens[j] < tokens[rarest]):
-                rarest, least = j, frequency
+            near = near_counts[_counter(cell, tokens[j], near_counts)] - 1  # without this row
+            frequency = near + cell_share * counts[tokens[j]]
+            if frequency < min_frequency or (
+                frequency == min_frequency and tokens[j] < tokens[rarest]
+            ):
+                rarest, min_frequency = j, frequency
         chosen[k] = tokens[rarest]
         first = write
         for j in range(low, high):
@@ -93,6 +112,7 @@ def choose_posting_words(
 
 @inlined
 def _cell(images, k):
+    """Return the cell of the centre of row k's box."""
     x = (np.int64(images[k, 0]) + np.int64(images[k, 2])) >> 11
     y = (np.int64(images[k, 1]) + np.int64(images[k, 3])) >> 11
     return x * _CELLS + y
@@ -100,13 +120,14 @@ def _cell(images, k):
 
 @inlined
 def _counter(cell, token, counters):
+    """Return the counter of a word in a cell."""
     key = (np.uint64(cell) << _SHIFT | np.uint64(token)) * _FACTOR
     return np.int64((key >> _SHIFT) & np.uint64(counters.shape[0] - 1))
 
 
 @kernel
 def write_sort_keys(images, list_of, out):
-    """out[k] = what rows are sorted by: their list, then the place of their centre on a curve."""
+    """Write to `out` the sort key of each row: its list, then its centre on a Hilbert curve."""
     for k in range(images.shape[0]):
         x = (np.int64(images[k, 0]) + np.int64(images[k, 2])) >> 1
         y = (np.int64(images[k, 1]) + np.int64(images[k, 3])) >> 1
@@ -115,25 +136,25 @@ def write_sort_keys(images, list_of, out):
 
 @kernel
 def write_spatial_sort_keys(images, rows, out):
-    """out[k] = what a row is sorted by among all: how large its box is, then its place."""
+    """Write to `out` the sort keys of some rows: box size by powers of two, then the curve."""
     for k in range(rows.shape[0]):
         row = rows[k]
         x0, y0 = np.int64(images[row, 0]), np.int64(images[row, 1])
         x1, y1 = np.int64(images[row, 2]), np.int64(images[row, 3])
         size = max(x1 - x0, y1 - y0)
-        kind = 0
+        size_class = 0
         while size > 0:
             size >>= 1
-            kind += 1
-        out[k] = np.uint64(kind) << _SHIFT | np.uint64(
+            size_class += 1
+        out[k] = np.uint64(size_class) << _SHIFT | np.uint64(
             _hilbert_index((x0 + x1) >> 1, (y0 + y1) >> 1)
         )
 
 
 @inlined
 def _hilbert_index(x, y):
-    """Where on the Hilbert curve through 2**16 x 2**16 cells the cell (x, y) comes."""
-    # The curve through finer cells goes through those of a coarser one together.
+    """Return the position of cell (x, y) on the Hilbert curve through 2**16 x 2**16 cells."""
+    # The curve through finer cells visits all cells of a coarser cell in a row.
     return hilbert_index(x << _FINER_BITS, y << _FINER_BITS) >> (2 * _FINER_BITS)
 
 
@@ -141,10 +162,22 @@ def _hilbert_index(x, y):
 def write_entries(
     images, bounds, order, rest_start, rest, lists, boxes, out_bounds, out_rest_start, out_rest
 ):
-    """Write rows as entries, list by list; and the cells of each list.
+    """Write rows as entries, list by list, and the cells of each list.
 
-    bounds : (n, 2) uint16, or of no row. order : the row of each entry. lists : LIST, whose `first`
-    and `count` are set. boxes : room for four numbers an entry, as is `out_bounds` for two.
+    Parameters
+    ----------
+    images : (n, 4) uint16
+    bounds : (n, 2) or (0, 2) uint16
+    order : (n,) int64
+        The row of each entry.
+    rest_start, rest
+        The other words of each row.
+    lists : LIST
+        `first` and `count` are set; the cells are written.
+    boxes, out_bounds : uint16
+        Output with room for four numbers an entry, and for two.
+    out_rest_start, out_rest
+        Output: the other words of each entry.
     """
     write = 0
     for n in range(lists.shape[0]):
@@ -156,12 +189,12 @@ def write_entries(
                  images[row, 3])  # fmt: skip
             if bounds.shape[0] > 0:
                 _put_bounds(out_bounds, first, count, entry, bounds[row, 0], bounds[row, 1])
-            some, others = cells_of(
+            low_cells, high_cells = cells_of(
                 np.int64(images[row, 0]), np.int64(images[row, 1]), np.int64(images[row, 2]),
                 np.int64(images[row, 3]),
             )  # fmt: skip
-            low |= some
-            high |= others
+            low |= low_cells
+            high |= high_cells
             out_rest_start[first + entry] = write
             for j in range(rest_start[row], rest_start[row + 1]):
                 out_rest[write] = rest[j]
@@ -175,10 +208,18 @@ def write_entries(
 def write_spatial_blocks(
     images, order, chosen, entry_of, none, first, tokens, entries, boxes, density
 ):
-    """Write words, entries and boxes of the blocks of 16 rows in a row, from block `first` on.
+    """Write the words, entries and boxes of blocks of 16 rows, from block `first` on.
 
-    What is left of the last block has the word `none`. density : of each cell, zeros. Returns the
-    sum of the blocks' widths, and of their heights.
+    Free places of the last block have the word `none`. The part of each cell that a block covers is
+    added to `density`. Returns the sum of the blocks' widths, and of their heights.
+
+    Parameters
+    ----------
+    images : (n, 4) uint16
+    order : int64
+        The rows, in the order in which they are written.
+    chosen, entry_of : (n,)
+        The posting word and the entry of each row.
     """
     width = height = np.int64(0)
     blocks = (order.shape[0] + WIDTH - 1) // WIDTH
@@ -205,7 +246,7 @@ def write_spatial_blocks(
 
 @inlined
 def _cover(density, a, b, c, d):
-    """Add to each cell the share of it that a box covers."""
+    """Add to each cell the part of it that a box covers."""
     side = 2 ** (16 - DENSITY_BITS)
     for x in range(a // side, c // side + 1):
         wide = min(c + 1, (x + 1) * side) - max(a, x * side)
@@ -216,7 +257,7 @@ def _cover(density, a, b, c, d):
 
 @inlined
 def _put(boxes, first, count, k, x0, y0, x1, y1):
-    """Write box k of `count` from `first` on, in blocks of 16."""
+    """Write box k of the `count` boxes from `first` on, in blocks of 16."""
     block = k // WIDTH
     width = min(WIDTH, count - WIDTH * block)
     at = 4 * (first + WIDTH * block) + k % WIDTH
@@ -228,7 +269,7 @@ def _put(boxes, first, count, k, x0, y0, x1, y1):
 
 @inlined
 def _put_bounds(bounds, first, count, k, low, high):
-    """The same with bounds."""
+    """Write the bounds of entry k of `count`, in blocks of 16."""
     block = k // WIDTH
     at = 2 * (first + WIDTH * block) + k % WIDTH
     bounds[at] = low
@@ -237,6 +278,7 @@ def _put_bounds(bounds, first, count, k, low, high):
 
 @inlined
 def _get(boxes, first, count, k):
+    """Return box k of the `count` boxes from `first` on."""
     block = k // WIDTH
     width = min(WIDTH, count - WIDTH * block)
     at = 4 * (first + WIDTH * block) + k % WIDTH
@@ -245,11 +287,11 @@ def _get(boxes, first, count, k):
 
 @kernel
 def count_tree_boxes(counts, out):
-    """out[k] = how many boxes the tree over counts[k] others has."""
+    """Write to out[k] the number of boxes of a tree over counts[k] boxes."""
     for k in range(counts.shape[0]):
         total = 0
         on_level = counts[k]
-        if on_level > PLAIN:
+        if on_level > MAX_FLAT_SIZE:
             while on_level > WIDTH:
                 on_level = (on_level + WIDTH - 1) // WIDTH
                 total += on_level
@@ -258,10 +300,10 @@ def count_tree_boxes(counts, out):
 
 @kernel
 def build_trees(boxes, firsts, counts, node_starts, nodes):
-    """Write the trees over boxes firsts[k]:firsts[k] + counts[k], each from node_starts[k] on."""
+    """Write trees to `nodes`: tree k over counts[k] boxes from firsts[k] on, at node_starts[k]."""
     for k in range(firsts.shape[0]):
         count = counts[k]
-        if count <= PLAIN:
+        if count <= MAX_FLAT_SIZE:
             continue
         below, first = boxes, firsts[k]
         start = node_starts[k]
@@ -279,9 +321,9 @@ def build_trees(boxes, firsts, counts, node_starts, nodes):
 
 @kernel
 def drop_repeated_tokens(start, tokens, seen, out_start):
-    """Drop repeated tokens of each row start[k]:start[k + 1], in place; the rows' new starts.
+    """Drop, in place, the repeated tokens of each row start[k]:start[k + 1]; write the new starts.
 
-    seen : int64, one a token, all -1.
+    seen : int64, for each token -1.
     """
     write = 0
     for row in range(start.shape[0] - 1):

@@ -1,22 +1,22 @@
 """Packed Hilbert R-trees over boxes, many trees in one set of arrays.
 
-The boxes of a tree are sorted along a Hilbert curve through their centres; each 16 in a row form
-a *block*, each 16 blocks a block of the level above, up to one block at the top (Kamel and
-Faloutsos 1993, "On packing R-trees", section 3). There are no pointers: block k of a level holds
-the boxes of the blocks 16 k to 16 k + 15 of the level below::
+The boxes of a tree are sorted along a Hilbert curve through their centres; each 16 in a row form a
+*block*, each 16 blocks a block of the level above, up to one block at the top (Kamel and Faloutsos
+1993, "On packing R-trees", section 3). There are no pointers: block k of a level holds the boxes of
+blocks 16 k to 16 k + 15 of the level below::
 
     trees    [ 0 . 3 ]                tree t owns the values from trees[t].value on, and the
                                       levels from trees[t].level on
-    levels   [ 0 . 18 ]               where each level's blocks begin, the lowest level first
+    levels   [ 0 . 18 ]               where the blocks of each level begin, the lowest level first
     boxes    [ 16 x0 | 16 y0 | 16 x1 | 16 y1 ] [ ...        one such record a block
     values   [ . . . . . . . . ]      of the boxes of the lowest level, in their order
 
-Within a block like coordinates are neighbours, so that one vector compare tests many boxes. The
-last block of a level is filled up with NaN, which no comparison finds.
+The 16 x0 of a block are neighbours, so one vector comparison tests 16 boxes. The last block of a
+level is padded with NaN, which fails every comparison.
 
-The values below a block are contiguous, so a block wholly inside a query is a copy of a range.
-Boxes that reach to infinity come last in their tree: among others they would blow up every block
-above them. Empty boxes (x0 > x1, y0 > y1, or NaN) are left out, as nothing meets them.
+The values below a block are contiguous, so a block inside the query is copied as a range. Boxes
+that reach to infinity come last in their tree: next to finite boxes they would make every block
+above infinite. Empty boxes (x0 > x1, y0 > y1, or NaN) are left out, as they meet nothing.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount
 from fencepost.kernels.runtime.simd import WIDTH, block_inside, block_meeting
 
-SEARCH_STACK = 128  # more than any search can hold: 15 waiting at each level and one
+SEARCH_STACK = 128  # more than any search needs: 15 blocks at each level, and one
 
 WIDTH_BITS = 4
-_MOST_LEVELS = 8  # 16**8 values, as many as positions can number
+_MAX_LEVELS = 8  # 16**8 values, all that uint32 can number
 _SIDE_BITS = 20  # the Hilbert curve runs through 2**20 x 2**20 cells
 _CURVE_BITS = 2 * _SIDE_BITS
 _LAST_CELL = 2**_SIDE_BITS - 1
-_LAST_PLACE = 2**_CURVE_BITS - 1
-_AFTER_ALL = np.uint64(2**64 - 1)  # the sort key of an empty box
-_BLOCK_BITS = 28  # of what waits on the stack: a block's number in its level; its level is above
+_LAST_INDEX = 2**_CURVE_BITS - 1
+_LAST_KEY = np.uint64(2**64 - 1)  # the sort key of empty boxes
+_BLOCK_BITS = 28  # of a stack item: the block's number in its level; the level is above
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 
 TREE = np.dtype(
     [
-        ("value", "u4"),  # the tree's first value; its last is before the next tree's first
-        ("level", "u4"),  # likewise
+        ("value", "u4"),  # the tree's first value; they end where the next tree's begin
+        ("level", "u4"),  # the tree's lowest level; likewise
     ],
     align=True,
 )
 
 
 class RTreeArrays(NamedTuple):
-    """Many packed R-trees. `trees` ends with a sentinel."""
+    """Many packed R-trees; `trees` ends with a sentinel."""
 
     trees: NDArray[np.void]  # TREE
     levels: Positions
@@ -61,7 +61,7 @@ class RTreeArrays(NamedTuple):
 
 
 def build(boxes: Floats, tree_of: Ints, values: Positions, trees: int) -> RTreeArrays:
-    """The packed trees of boxes: the same arrays for the same input on every machine.
+    """Build the packed trees of boxes: the same arrays for the same input on every machine.
 
     Parameters
     ----------
@@ -70,15 +70,15 @@ def build(boxes: Floats, tree_of: Ints, values: Positions, trees: int) -> RTreeA
     tree_of : (n,) array of int64
         The tree of each box, from 0 to ``trees - 1``.
     values : (n,) array of uint32
-        What a search answers for each box.
+        What a search returns for each box.
     trees : int
-        How many trees there are, fewer than 2**24; a tree may have no box.
+        The number of trees, fewer than 2**24; a tree may have no box.
     """
-    # Arrays that can be written, whatever came: kernels need no second signature.
+    # Writable arrays always, so that kernels need no second signature.
     boxes = np.require(boxes, np.float64, ("C", "W"))
     tree_of = np.require(tree_of, np.int64, ("C", "W"))
     values = np.require(values, np.uint32, ("C", "W"))
-    # A stable sort: equal keys must not come in an order that depends on the machine.
+    # A stable sort: the order of equal keys must not depend on the machine.
     order = np.argsort(_sort_keys(boxes, tree_of, trees), kind="stable")
     arrays: RTreeArrays = _pack(boxes, tree_of, values, order, trees)
     return arrays
@@ -91,8 +91,8 @@ def build(boxes: Floats, tree_of: Ints, values: Positions, trees: int) -> RTreeA
 def search(forest, tree, x0, y0, x1, y1, stack, out):
     """Write to `out` the values of a tree's boxes that meet the closed box x0, y0, x1, y1.
 
-    Returns how many there are; they come in no useful order. Where `out` has no room for all, it
-    is filled and minus their number is returned.
+    Returns their number; their order has no meaning. If they do not fit in `out`, it is filled and
+    minus their number is returned.
     forest : RTreeArrays. stack : scratch of `SEARCH_STACK` uint32. out : uint32.
     """
     first = np.int64(forest.trees[tree]["value"])
@@ -101,58 +101,58 @@ def search(forest, tree, x0, y0, x1, y1, stack, out):
         return 0
     first_level = np.int64(forest.trees[tree]["level"])
     top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
-    found = 0
+    hits = 0
     stack[0] = top_level << _BLOCK_BITS
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        level = np.int64(stack[waiting]) >> _BLOCK_BITS
-        block = np.int64(stack[waiting]) & _BLOCK_MASK
+    stack_size = 1
+    while stack_size > 0:
+        stack_size -= 1
+        level = np.int64(stack[stack_size]) >> _BLOCK_BITS
+        block = np.int64(stack[stack_size]) & _BLOCK_MASK
         record = np.int64(forest.levels[np.uint32(first_level + level)]) + block
-        met = block_meeting(forest.boxes, record, x0, y0, x1, y1)
-        if met == 0:
+        meeting = block_meeting(forest.boxes, record, x0, y0, x1, y1)
+        if meeting == 0:
             continue
         if level == 0:
-            found = _take(forest.values, first + WIDTH * block, met, out, found)
+            hits = _append_values(forest.values, first + WIDTH * block, meeting, out, hits)
             continue
         inside = block_inside(forest.boxes, record, x0, y0, x1, y1)
         below = (level - 1) << _BLOCK_BITS | WIDTH * block
-        partly = met & ~inside
+        partial = meeting & ~inside
         for k in range(WIDTH):
-            stack[np.uint32(waiting)] = below + k
-            waiting += (partly >> k) & 1
+            stack[np.uint32(stack_size)] = below + k
+            stack_size += (partial >> k) & 1
         if inside:
-            span = 1 << (WIDTH_BITS * level)  # the values below one box of this level
+            values_per_box = 1 << (WIDTH_BITS * level)  # below one box of this level
             for k in range(WIDTH):
                 if (inside >> k) & 1:
-                    low = (WIDTH * block + k) * span
-                    high = min(low + span, count)
-                    found = _take_range(forest.values, first + low, high - low, out, found)
-    return found if found <= out.shape[0] else -found
+                    low = (WIDTH * block + k) * values_per_box
+                    high = min(low + values_per_box, count)
+                    hits = _append_range(forest.values, first + low, high - low, out, hits)
+    return hits if hits <= out.shape[0] else -hits
 
 
 @inlined
-def _take(values, first, bits, out, found):
-    """Append those of 16 values whose bits are set: without branches, where there is room."""
-    if found + WIDTH <= out.shape[0] and first + WIDTH <= values.shape[0]:
+def _append_values(values, first, bits, out, hits):
+    """Append those of 16 values whose bits are set; without branches where capacity allows."""
+    if hits + WIDTH <= out.shape[0] and first + WIDTH <= values.shape[0]:
         for k in range(WIDTH):
-            out[np.uint32(found)] = values[np.uint32(first + k)]
-            found += (bits >> k) & 1
+            out[np.uint32(hits)] = values[np.uint32(first + k)]
+            hits += (bits >> k) & 1
     else:
         for k in range(WIDTH):
             if (bits >> k) & 1:
-                if found < out.shape[0]:
-                    out[np.uint32(found)] = values[np.uint32(first + k)]
-                found += 1
-    return found
+                if hits < out.shape[0]:
+                    out[np.uint32(hits)] = values[np.uint32(first + k)]
+                hits += 1
+    return hits
 
 
 @inlined
-def _take_range(values, first, count, out, found):
-    """Append `count` values, as far as there is room."""
-    for k in range(min(count, max(out.shape[0] - found, 0))):
-        out[np.uint32(found + k)] = values[np.uint32(first + k)]
-    return found + count
+def _append_range(values, first, count, out, hits):
+    """Append `count` values, as far as they fit. Return the new number of values."""
+    for k in range(min(count, max(out.shape[0] - hits, 0))):
+        out[np.uint32(hits + k)] = values[np.uint32(first + k)]
+    return hits + count
 
 
 # ------------------------------------------------------------------------------------------- build
@@ -160,7 +160,7 @@ def _take_range(values, first, count, out, found):
 
 @kernel
 def _sort_keys(boxes, tree_of, trees):
-    """What boxes are sorted by: their tree, then the place of their centre on the Hilbert curve."""
+    """Return the sort keys of boxes: tree, then position of the centre on the Hilbert curve."""
     extent = np.empty((trees, 4))  # of the finite centres of each tree
     extent[:, :2] = np.inf
     extent[:, 2:] = -np.inf
@@ -175,33 +175,37 @@ def _sort_keys(boxes, tree_of, trees):
     keys = np.empty(boxes.shape[0], np.uint64)
     for k in range(boxes.shape[0]):
         if _is_empty(boxes, k):
-            keys[k] = _AFTER_ALL
+            keys[k] = _LAST_KEY
             continue
         t = tree_of[k]
         x, y = _centre(boxes, k)
-        place = _LAST_PLACE
+        index = _LAST_INDEX
         if np.isfinite(x) and np.isfinite(y):
-            place = hilbert_index(
+            index = hilbert_index(
                 _cell(x, extent[t, 0], extent[t, 2]), _cell(y, extent[t, 1], extent[t, 3])
             )
-        keys[k] = np.uint64(t << _CURVE_BITS | place)
+        keys[k] = np.uint64(t << _CURVE_BITS | index)
     return keys
 
 
 @no_refcount
 def _is_empty(boxes, k):
+    """Return whether box k is empty or NaN."""
     return not (boxes[k, 0] <= boxes[k, 2] and boxes[k, 1] <= boxes[k, 3])
 
 
 @no_refcount
 def _centre(boxes, k):
-    """The middle of a box; not finite if the box is not."""
+    """Return the centre of box k, which is not finite if the box is not."""
     return 0.5 * boxes[k, 0] + 0.5 * boxes[k, 2], 0.5 * boxes[k, 1] + 0.5 * boxes[k, 3]
 
 
 @no_refcount
 def _cell(value, low, high):
-    """The cell of a value between low and high; they are halved, as a difference may overflow."""
+    """Return the cell of a value between low and high.
+
+    The operands are halved, because a difference may overflow.
+    """
     width = 0.5 * high - 0.5 * low
     if width == 0.0:
         return 0
@@ -210,29 +214,29 @@ def _cell(value, low, high):
 
 @no_refcount
 def hilbert_index(x, y):
-    """Where on the Hilbert curve through 2**20 x 2**20 cells the cell (x, y) comes."""
-    place = 0
+    """Return the position of cell (x, y) on the Hilbert curve through 2**20 x 2**20 cells."""
+    index = 0
     for bit in range(_SIDE_BITS - 1, -1, -1):
         right = (x >> bit) & 1
         upper = (y >> bit) & 1
-        place = place << 2 | ((3 * right) ^ upper)
+        index = index << 2 | ((3 * right) ^ upper)
         if upper == 0:  # the curve in a lower quarter is turned
             if right:
                 x = ~x
                 y = ~y
             x, y = y, x
-    return place
+    return index
 
 
 @kernel
 def _pack(boxes, tree_of, values, order, trees):
-    """The trees of boxes, given in the order of their keys."""
+    """Pack boxes into trees; `order` lists them by their sort keys."""
     counts = np.zeros(trees, np.int64)
     for k in range(boxes.shape[0]):
         if not _is_empty(boxes, k):
             counts[tree_of[k]] += 1
     forest = np.zeros(trees + 1, TREE)
-    levels = np.empty(_MOST_LEVELS * trees, np.uint32)
+    levels = np.empty(_MAX_LEVELS * trees, np.uint32)
     value = level = record = 0
     for t in range(trees):
         forest[t]["value"] = value
@@ -266,11 +270,14 @@ def _pack(boxes, tree_of, values, order, trees):
 
 @no_refcount
 def _pack_level(packed, first, stop):
-    """Write the boxes of blocks first:stop, a whole level, to the level above, which follows it."""
+    """Write the bounds of blocks first:stop, a whole level, as the boxes of the next level.
+
+    The next level begins at record `stop`.
+    """
     for block in range(first, stop):
         x0, y0, x1, y1 = np.inf, np.inf, -np.inf, -np.inf
         for k in range(WIDTH):
-            # Written so that NaN changes nothing.
+            # NaN changes nothing, because it fails each comparison.
             x0 = packed[block, 0, k] if packed[block, 0, k] < x0 else x0
             y0 = packed[block, 1, k] if packed[block, 1, k] < y0 else y0
             x1 = packed[block, 2, k] if packed[block, 2, k] > x1 else x1

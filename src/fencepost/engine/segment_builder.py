@@ -192,7 +192,7 @@ def _finished_checks(
     key = (2 * given.owner + is_decided) * len(ITEM_OF) + given.checks["kind"]
     order = np.argsort(key, kind="stable")
     checks = given.checks[order]
-    checks["flags"][is_decided[order]] |= check_evaluation.FOUND
+    checks["flags"][is_decided[order]] |= check_evaluation.DECIDED
     geometric = ITEM_OF[checks["kind"]] == SHAPE_ITEM
     checks["item"][geometric] = place[checks["item"][geometric]]
     return checks
@@ -402,7 +402,7 @@ class _Piece:
         sizes = ends[kept + 1] - ends[kept]
         self.filter_ends = np.cumsum(sizes)
         self.checks = arrays.checks[ranges(ends[kept], sizes)].copy()
-        self.checks["flags"] &= 0xFF & ~check_evaluation.FOUND
+        self.checks["flags"] &= 0xFF & ~check_evaluation.DECIDED
         refers_to = check_evaluation.ITEM_OF[self.checks["kind"]]
         self.geometric = refers_to == check_evaluation.SHAPE_ITEM
         self.textual = refers_to == check_evaluation.STRING_ITEM

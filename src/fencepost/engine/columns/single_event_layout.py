@@ -16,10 +16,10 @@ from fencepost.geometry.readers.raw_shapes import UncheckedGeometry
 from fencepost.geometry.readers.single_geometry import join_unchecked, parse_point, read_unchecked
 from fencepost.kernels.match.check_evaluation import ITEMS
 from fencepost.kernels.match.segment_search import EventArrays
-from fencepost.kernels.match.single_event import BETWEEN
+from fencepost.kernels.match.single_event import ITEM_SEPARATOR
 
 _NOWHERE = 0.0, 0.0
-_BETWEEN = chr(BETWEEN)
+_BETWEEN = chr(ITEM_SEPARATOR)
 _JOIN = f"{_BETWEEN}s".join
 _FIRST_ITEMS = 64
 

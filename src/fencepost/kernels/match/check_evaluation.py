@@ -1,7 +1,7 @@
-"""The checks of a filter, one by one: what a condition compares of an event, in a record.
+"""Evaluation of the checks of a filter: each compares a column of an event with constants.
 
-A check is about one column of the events. What does not fit into a record (sets of strings, texts,
-geometries) lies in arrays of the segment, and the record says where.
+A check is a record of fixed size. Constants that do not fit into it (sets of strings, texts,
+geometries) lie in arrays of the segment, and the record has their row.
 """
 
 from __future__ import annotations
@@ -29,65 +29,74 @@ from fencepost.kernels.geometry.spatial_functions import FIRST_EH, spatial_holds
 from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.text.like import compare, like
 
-# Kinds of checks, the cheapest first: in this order the checks of a filter are evaluated.
+# Kinds of checks, the cheapest first; the checks of a filter are evaluated in this order.
 NULL, BOOLEAN, RANGE, MEMBER, LIST, ORDER, LIKE, RELATE, NEAR = range(9)
 
-# What the item of a check refers to, by its kind: a row of the shapes, a string of the vocabulary,
-# a set, or two sets in a row.
+# What the field `item` refers to, by the kind of the check: a row of the shapes, a word of the
+# vocabulary, a set, or two neighbouring sets.
 NO_ITEM, SHAPE_ITEM, STRING_ITEM, SET_ITEM, TWO_SETS_ITEM = range(5)
 ITEM_OF = np.full(NEAR + 1, NO_ITEM, np.uint8)
 ITEM_OF[[MEMBER, LIST]] = SET_ITEM, TWO_SETS_ITEM
 ITEM_OF[[ORDER, LIKE]] = STRING_ITEM
 ITEM_OF[[RELATE, NEAR]] = SHAPE_ITEM
 
-# Bits of `flags`, besides what a kind keeps in the others.
+# Bits of `flags`; the other bits depend on the kind.
 NEGATED = 1
-FOUND = 128  # the filter is found by this check, which need not be asked again; such come last
-LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
+DECIDED = 128  # the access path decides the check; such checks come last and are skipped
+LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE: the bound itself is in the range
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
-LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
-STRICT = 2  # NEAR: less than the distance, not at most; above 0 for those who decide exactly
-TOKENS = 2  # LIST: the literal list holds strings only, so text can be compared with its words
+LESS, OR_EQUAL = 2, 4  # ORDER: less, not greater; equal strings satisfy it
+STRICT = 2  # NEAR: less than the distance, not at most; above 0 only exact evaluation needs it
+TOKENS = 2  # LIST: all items are strings, so texts are compared, by their words
 
 CHECK = np.dtype(
     [
-        ("low", "f8"),  # RANGE: the bounds, as pairs; NEAR: `low` is the distance
+        ("low", "f8"),  # RANGE: each bound is a sum of two; NEAR: `low` is the distance
         ("low_rest", "f8"),
         ("high", "f8"),
         ("high_rest", "f8"),
-        ("column", "u4"),  # among the event's columns of its storage
-        ("item", "u4"),  # a row of the shapes, sets or vocabulary
+        ("column", "u4"),  # the number of a column of its storage
+        ("item", "u4"),  # see ITEM_OF
         ("kind", "u1"),
         ("flags", "u1"),
-        ("function", "u1"),  # RELATE, NEAR, LIST: which
-        ("points_mask", "u1"),  # RELATE with an area: relations that satisfy it, by the dimension
-        ("lines_mask", "u1"),  # of the event's geometry
+        ("function", "u1"),  # RELATE, NEAR, LIST: see below
+        ("points_mask", "u1"),  # RELATE with an area: a bit for each relation that satisfies the
+        ("lines_mask", "u1"),  # check, by the dimension of the event's geometry
         ("areas_mask", "u1"),
     ],
     align=True,
 )
 
-# Functions of NEAR, in the order of `fencepost.filters.checks.Measure`: what distance must be at
-# most, or less than, a bound. None is less than the distance of the two boxes, and of a point and a
-# point all are the same; only that of the centroids may be less than that of the geometries.
+# Functions of NEAR, in the order of `fencepost.filters.checks.Measure`: the distance of the nearest
+# points, of the centroids, or of the farthest points. None is less than the distance of the two
+# bounding boxes. Only the distance of the centroids may be less than that of the nearest points.
 NEAREST, CENTROIDS, FARTHEST = range(3)
-ON_WGS84 = 4  # a bit beside these: coordinates are lon/lat, and distances metres
+ON_WGS84 = 4  # a bit added to these: coordinates are lon/lat, distances metres
 # Functions of LIST, in the order of `fencepost.cql2.ast.Array`.
 CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
-NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
+NO, YES, UNKNOWN, TOO_CLOSE = 0, 1, 2, 3
 
-NO_LIST, ITEMS, TEXT = 0, 1, 2  # kinds of list attributes; bits where some are accepted
+NO_LIST, ITEMS, TEXT = 0, 1, 2  # kinds of list attributes; bits in a mask of accepted kinds
 
 
 @outlined
 @no_refcount
 def check_all(segment, events, string_id, item_id, e, f, scratch):
-    """YES, NO, or CLOSE where only distances too close to call are left."""
+    """Evaluate filter f for event e: YES, NO, or TOO_CLOSE.
+
+    TOO_CLOSE: all checks are true but distances that are too close to their bounds to decide here.
+
+    Parameters
+    ----------
+    segment, events : struct references to SegmentArrays and EventArrays
+    string_id, item_id : see `EventKeys`
+    scratch : TreeScratch
+    """
     checks = segment.arrays.checks
-    close = False
+    too_close = False
     for k in range(segment.arrays.filter_check[f], segment.arrays.filter_check[f + 1]):
-        if checks[k]["flags"] & FOUND:
+        if checks[k]["flags"] & DECIDED:
             break
         kind = checks[k]["kind"]
         if kind == RANGE:
@@ -106,15 +115,16 @@ def check_all(segment, events, string_id, item_id, e, f, scratch):
             answer = _near(segment, checks[k], events, e, scratch)
         else:
             answer = _text(segment, checks[k], events, e)
-        if answer == CLOSE:
-            close = True
+        if answer == TOO_CLOSE:
+            too_close = True
         elif answer == UNKNOWN or (answer == YES) == (checks[k]["flags"] & NEGATED > 0):
             return NO
-    return CLOSE if close else YES
+    return TOO_CLOSE if too_close else YES
 
 
 @inlined
 def _below(a, a_rest, b, b_rest):
+    """Return whether the sum a + a_rest is less than b + b_rest."""
     return a < b or (a == b and a_rest < b_rest)
 
 
@@ -148,13 +158,16 @@ def _boolean(check, events, e):
 
 @no_refcount
 def _member(segment, check, string_id, e):
-    """string_id is -2 where the event has no string, -1 where no subscription knows it."""
-    own = string_id[check["column"], e]
-    if own < 0:
-        return UNKNOWN if own == -2 else NO
+    """Evaluate MEMBER.
+
+    string_id : -2 where the event has no string, -1 where the vocabulary does not have it.
+    """
+    string = string_id[check["column"], e]
+    if string < 0:
+        return UNKNOWN if string == -2 else NO
     low = np.int64(segment.arrays.set_start[check["item"]])
     high = np.int64(segment.arrays.set_start[check["item"] + 1])
-    return YES if _in_set(segment.arrays.set_items, low, high, own) else NO
+    return YES if _in_set(segment.arrays.set_items, low, high, string) else NO
 
 
 @no_refcount
@@ -189,14 +202,17 @@ def _text(segment, check, events, e):
 
 @no_refcount
 def _list(segment, check, events, item_id, e):
-    """The event's items are distinct; those that no subscription knows have the id -1."""
+    """Evaluate LIST.
+
+    item_id : the items of an event are distinct; -1 where the vocabulary does not have the item.
+    """
     kind = events.arrays.list_kind[check["column"], e]
     if kind == NO_LIST or (kind == TEXT and not check["flags"] & TOKENS):
         return UNKNOWN
-    # A list check owns two sets: the items as they are, and after it their words.
-    own_set = check["item"] + (1 if kind == TEXT else 0)
-    low = np.int64(segment.arrays.set_start[own_set])
-    high = np.int64(segment.arrays.set_start[own_set + 1])
+    # A LIST check has two sets: the items, to compare with lists, and their words, with texts.
+    set_row = check["item"] + (1 if kind == TEXT else 0)
+    low = np.int64(segment.arrays.set_start[set_row])
+    high = np.int64(segment.arrays.set_start[set_row + 1])
     start = events.arrays.list_start[check["column"], e]
     stop = events.arrays.list_stop[check["column"], e]
     function = check["function"]
@@ -269,4 +285,4 @@ def _near(segment, check, events, e, scratch):
         answer = centroids_within_wgs84(g, a, h, b, distance)
     else:
         answer = farthest_within_wgs84(g, a, h, b, distance, scratch)
-    return CLOSE if answer == UNSURE else YES if answer == 1 else NO
+    return TOO_CLOSE if answer == UNSURE else YES if answer == 1 else NO

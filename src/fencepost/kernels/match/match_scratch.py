@@ -1,4 +1,4 @@
-"""What a thread reuses from match to match, and how it grows."""
+"""`MatchScratch`: arrays that a thread reuses from match to match, and how they grow."""
 
 from __future__ import annotations
 
@@ -23,31 +23,34 @@ from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, 
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import replace_arrays
 
-_NUMBERS = 2**12
-_LEAST = 2**8  # what there is room for, of several sorts, for each event that looks
+_SCRATCH_NUMBERS = 2**12
+_MIN_PER_EVENT = 2**8  # queue items, hits and results for each event of a batch
 
-EVENTS, CANDIDATES, MATCHES, UNCERTAIN = range(4)  # what is counted
-# The state of a segment; of the last, 1: no event finds a subscription of it twice.
+EVENTS, CANDIDATES, MATCHES, UNCERTAIN = range(4)  # indices of `counts`
+# Indices of a segment's `state`. UNIQUE is 1 if no event can find a subscription twice.
 DELETED_ROWS, FIRST_EXPIRY, MAX_CHAINS, UNIQUE = range(4)
 
 
 class MatchScratch(NamedTuple):
-    """MatchScratch for matching; a thread holds it behind a handle, and kernels replace what is small."""
+    """Arrays that matching reuses, held by a thread behind a struct reference.
+
+    Kernels replace arrays that are too small.
+    """
 
     trees: TreeScratch
-    postings: PostingScratch  # whose bits are all 0
+    postings: PostingScratch  # its bits are all 0 between matches
     posting_matches: PostingMatches
     points: PointScratch
-    numbers: NDArray[np.int64]  # of the words of a few events
-    candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
-    seen: NDArray[np.uint64]  # a bit a subscription, all 0
-    results: NDArray[np.uint32]
-    uncertain: NDArray[np.uint32]  # (n, 3)
-    counts: NDArray[np.int64]  # of everything so far
+    numbers: NDArray[np.int64]  # keys of the words and strings of a few events
+    candidates: NDArray[np.uint32]  # filters whose checks are to be evaluated
+    seen: NDArray[np.uint64]  # a bit for each subscription; all 0 between matches
+    results: NDArray[np.uint32]  # subscriptions, see `match_events`
+    uncertain: NDArray[np.uint32]  # (n, 3): segment, event, filter
+    counts: NDArray[np.int64]  # (4,): since the scratch was made
 
 
 def empty_match_scratch() -> MatchScratch:
-    """Nothing yet, but the counts."""
+    """Return scratch without capacity; its arrays grow with the first match."""
     none = np.empty(0, np.uint32)
     bits = np.zeros(0, np.uint64)
     return MatchScratch(
@@ -70,7 +73,7 @@ def empty_match_scratch() -> MatchScratch:
             matches=none, candidates=none, stops=np.zeros((BATCH_EVENTS + 1, 2), np.int64)
         ),
         points=new_point_scratch(),
-        numbers=np.empty(_NUMBERS, np.int64),
+        numbers=np.empty(_SCRATCH_NUMBERS, np.int64),
         candidates=none,
         seen=bits,
         results=none,
@@ -80,7 +83,7 @@ def empty_match_scratch() -> MatchScratch:
 
 
 class ScratchSizes(NamedTuple):
-    """How much room there must be."""
+    """The sizes that arrays of the scratch must have."""
 
     chains: int
     candidates: int
@@ -94,13 +97,13 @@ class ScratchSizes(NamedTuple):
 @outlined
 @no_refcount
 def required_sizes(segment, events):
-    """What events need to be matched with a segment; handles both."""
+    """Return the sizes needed to match events with a segment, both struct references."""
     postings = segment.arrays.postings
     items = np.int64(0)
     for c in range(events.arrays.list_start.shape[0]):
         for e in range(events.arrays.list_start.shape[1]):
             items = max(items, events.arrays.list_stop[c, e] - events.arrays.list_start[c, e])
-    # What a single event may find: words, alone and with strings, their lists, and blocks of those.
+    # The queue of one event: words, alone and with strings, their lists, the blocks of the lists.
     groups, entries = postings.groups.shape[0], postings.owner.shape[0]
     words = (items + 2) * events.arrays.list_start.shape[0] * (1 + postings.string_columns.shape[0])
     words += segment.arrays.signatures.start.shape[0]
@@ -118,7 +121,7 @@ def required_sizes(segment, events):
 @outlined
 @no_refcount
 def is_large_enough(scratch_ref, sizes):
-    """Whether there is room enough behind a handle."""
+    """Return whether the arrays behind a struct reference have these sizes."""
     scratch = scratch_ref.arrays
     return (
         scratch.trees.touched.shape[0] >= 2 * sizes.chains
@@ -134,60 +137,64 @@ def is_large_enough(scratch_ref, sizes):
 @outlined
 @kernel
 def grow(scratch_ref, sizes):
-    """Let there be room enough behind a handle."""
-    own = scratch_ref.owned
-    near = max(sizes.hits, own.postings.hits.shape[0], _LEAST * BATCH_EVENTS)
+    """Replace the arrays behind a struct reference by ones that have at least these sizes."""
+    old = scratch_ref.owned
+    max_hits = max(sizes.hits, old.postings.hits.shape[0], _MIN_PER_EVENT * BATCH_EVENTS)
     replace_arrays(
         scratch_ref,
         MatchScratch(
             trees=TreeScratch(
-                stack=own.trees.stack,
-                pairs=own.trees.pairs,
-                touched=np.zeros(max(2 * sizes.chains, own.trees.touched.shape[0]), np.uint8),
+                stack=old.trees.stack,
+                pairs=old.trees.pairs,
+                touched=np.zeros(max(2 * sizes.chains, old.trees.touched.shape[0]), np.uint8),
             ),
             postings=PostingScratch(
                 word_bits=np.zeros(
-                    max(sizes.word_bits, own.postings.word_bits.shape[0]), np.uint64
+                    max(sizes.word_bits, old.postings.word_bits.shape[0]), np.uint64
                 ),
-                word_filter=own.postings.word_filter,
-                queries=np.empty(max(sizes.queries, own.postings.queries.shape[0]), QUERY),
+                word_filter=old.postings.word_filter,
+                queries=np.empty(max(sizes.queries, old.postings.queries.shape[0]), QUERY),
                 queue=np.empty(
-                    max(sizes.queue, own.postings.queue.shape[0], _LEAST * BATCH_EVENTS), QUEUE_ITEM
+                    max(sizes.queue, old.postings.queue.shape[0], _MIN_PER_EVENT * BATCH_EVENTS),
+                    QUEUE_ITEM,
                 ),
-                blocks=np.empty(near, np.uint32),
-                hits=np.empty(near, HIT),
-                hits_by_event=np.empty(near, HIT),
-                limits=own.postings.limits,
+                blocks=np.empty(max_hits, np.uint32),
+                hits=np.empty(max_hits, HIT),
+                hits_by_event=np.empty(max_hits, HIT),
+                limits=old.postings.limits,
             ),
             posting_matches=PostingMatches(
-                matches=np.empty(near, np.uint32),
-                candidates=np.empty(near, np.uint32),
-                stops=own.posting_matches.stops,
+                matches=np.empty(max_hits, np.uint32),
+                candidates=np.empty(max_hits, np.uint32),
+                stops=old.posting_matches.stops,
             ),
-            points=own.points,
-            numbers=own.numbers,
-            candidates=np.empty(max(sizes.candidates, own.candidates.shape[0]), np.uint32),
-            seen=np.zeros(max(sizes.subscription_bits, own.seen.shape[0]), np.uint64),
-            results=own.results,
-            uncertain=own.uncertain,
-            counts=own.counts,
+            points=old.points,
+            numbers=old.numbers,
+            candidates=np.empty(max(sizes.candidates, old.candidates.shape[0]), np.uint32),
+            seen=np.zeros(max(sizes.subscription_bits, old.seen.shape[0]), np.uint64),
+            results=old.results,
+            uncertain=old.uncertain,
+            counts=old.counts,
         ),
     )
 
 
 @inlined
 def max_candidates(segment):
-    """How many filters, or entries of the postings, an event can find at most."""
+    """Return the most filters, or entries of postings, that an event can find."""
     return (
         segment.arrays.filter_subscription.shape[0]
         + segment.arrays.postings.owner.shape[0]
-        + segment.arrays.trees.values.shape[0]  # where a filter may be twice
+        + segment.arrays.trees.values.shape[0]  # a filter with two boxes counts twice
     )
 
 
 @no_refcount
 def _max_chains(g):
-    most = np.int64(1)
+    """Return the most chains that a shape has."""
+    max_chains = np.int64(1)
     for s in range(g.shapes.shape[0] - 1):
-        most = max(most, np.int64(g.shapes[s + 1]["chain"]) - np.int64(g.shapes[s]["chain"]))
-    return most
+        max_chains = max(
+            max_chains, np.int64(g.shapes[s + 1]["chain"]) - np.int64(g.shapes[s]["chain"])
+        )
+    return max_chains

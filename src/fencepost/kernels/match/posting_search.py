@@ -19,7 +19,7 @@ from fencepost.kernels.index.posting_arrays import (
     ANY_LOW,
     BOX,
     DENSITY_BITS,
-    PLAIN,
+    MAX_FLAT_SIZE,
     SIGNATURES,
     cells_of,
     height,
@@ -34,9 +34,7 @@ from fencepost.kernels.runtime.simd import WIDTH, admitting, inside, lowest, mee
 
 FILTER_WORDS = 2**10  # machine words of 64 bits in `word_filter`
 BATCH_SIZE, SEQUENTIAL_LIMIT = 0, 1  # indices of `limits`
-MAX_SEQUENTIAL_ENTRIES = (
-    2**16
-)  # so few entries stay in the cache: searching in batches gains nothing
+MAX_SEQUENTIAL_ENTRIES = 2**16  # so few entries stay in the cache, so batches gain nothing
 CERTAIN = np.uint32(2**31)  # bit of a hit's entry: its exact box is known to meet the event's
 ENTRY = np.uint32(2**31 - 1)  # mask of the entry itself
 
@@ -101,8 +99,9 @@ def find_hits(
     stack,
     scratch,
 ):
-    """Write to `scratch.hits` the entries under words of events begin:stop whose images meet theirs.
+    """Write to `scratch.hits` the entries that share a word with an event and may meet its box.
 
+    Events begin:stop are searched. A hit's box image meets the image of the event's box.
     postings : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, or -1.
     word_string_keys : see `find_word_string_keys`. signature_keys : (signatures, events), see
     `find_signature_keys`; key k is word `first_signature_key + k`. scratch : PostingScratch, whose
@@ -266,23 +265,23 @@ def _search_by_place(
     """
     first = np.int64(postings.groups[g]["block"])
     box = scratch.queries[event * postings.groups.shape[0] + g]
-    max_found = _BLOCK_BUDGET * _BLOCKS_A_WORD * words
-    met = search_boxes(
+    max_blocks = _BLOCK_BUDGET * _BLOCKS_A_WORD * words
+    block_count = search_boxes(
         postings.spatial_boxes, first, np.int64(postings.groups[g]["blocks"]),
         postings.spatial_nodes, np.int64(postings.groups[g]["node"]), np.int64(box["a"]),
         np.int64(box["b"]), np.int64(box["c"]), np.int64(box["d"]), stack, scratch.blocks,
-        max_found,
+        max_blocks,
     )  # fmt: skip
-    if met > max_found or hit_count + WIDTH * met > scratch.hits.shape[0]:
+    if block_count > max_blocks or hit_count + WIDTH * block_count > scratch.hits.shape[0]:
         return -1
-    for k in range(met):
+    for k in range(block_count):
         prefetch(postings.spatial_tokens, WIDTH * (first + scratch.blocks[k]))
     column, strings = (
         np.int64(postings.groups[g]["list_column"]),
         np.int64(postings.groups[g]["strings"]),
     )
     set_word_bits(events, item_id, word_string_keys, e, column, strings, scratch)
-    for k in range(met):
+    for k in range(block_count):
         start = WIDTH * (first + scratch.blocks[k])
         for at in range(start, start + WIDTH):
             token = postings.spatial_tokens[at]
@@ -405,7 +404,7 @@ def _enqueue_roots(postings, scratch, first, stop):
         if not (postings.lists[n]["low_cells"] & low) | (postings.lists[n]["high_cells"] & high):
             continue
         count = np.int64(postings.lists[n]["count"])
-        if count <= PLAIN:
+        if count <= MAX_FLAT_SIZE:
             entries = np.int64(postings.lists[n]["first"])
             for k in range((count + WIDTH - 1) // WIDTH):
                 _prefetch_entries(postings, g, entries + WIDTH * k)
@@ -580,65 +579,65 @@ def _prefetch_block(boxes, k):
 
 @outlined
 @no_refcount
-def search_boxes(boxes, first, count, nodes, node, a, b, c, d, stack, out, max_found):
+def search_boxes(boxes, first, count, nodes, node, a, b, c, d, stack, out, max_rows):
     """Write to `out` the numbers, from 0, of the boxes first:first + count that meet a, b, c, d.
 
     boxes, a, b, c, d : images. nodes, node : the tree over the boxes, where there are more than
-    `PLAIN`. out : uint32, room for `count`. Returns how many boxes meet, or any number above
-    `max_found` as soon as there are more.
+    `MAX_FLAT_SIZE`. out : uint32, room for `count`. Returns how many boxes meet; as soon as these
+    are more than `max_rows`, some number above it.
     """
-    found = 0
-    if count <= PLAIN:
+    row_count = 0
+    if count <= MAX_FLAT_SIZE:
         for block in range((count + WIDTH - 1) // WIDTH):
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            found = _append_rows(bits, WIDTH * block, out, found)
-        return found
-    wide = c > a and d > b
+            row_count = _append_rows(bits, WIDTH * block, out, row_count)
+        return row_count
+    has_extent = c > a and d > b
     stack[0] = height(count) << _BLOCK_BITS
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        level = np.int64(stack[waiting]) >> _BLOCK_BITS
-        block = np.int64(stack[waiting]) & _BLOCK_MASK
+    stack_size = 1
+    while stack_size > 0:
+        stack_size -= 1
+        level = np.int64(stack[stack_size]) >> _BLOCK_BITS
+        block = np.int64(stack[stack_size]) & _BLOCK_MASK
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            found = _append_rows(bits, WIDTH * block, out, found)
-            if found > max_found:
-                return found
+            row_count = _append_rows(bits, WIDTH * block, out, row_count)
+            if row_count > max_rows:
+                return row_count
             continue
         start, on_level = level_range(node, count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
         bits = meeting(nodes, at, width, a, b, c, d)
-        whole = inside(nodes, at, width, a, b, c, d) if wide and bits else 0
+        whole = inside(nodes, at, width, a, b, c, d) if has_extent and bits else 0
         bits &= ~whole
         while whole:
             k = WIDTH * block + lowest(whole)
             whole &= whole - 1
             low = k << (4 * level)
             high = min((k + 1) << (4 * level), count)
-            if found + high - low > max_found:
-                return found + high - low
+            if row_count + high - low > max_rows:
+                return row_count + high - low
             for j in range(low, high):
-                out[found] = j
-                found += 1
+                out[row_count] = j
+                row_count += 1
         below = (level - 1) << _BLOCK_BITS | WIDTH * block
         while bits:
             k = lowest(bits)
             bits &= bits - 1
             if level == 1:
                 prefetch(boxes, 4 * (first + WIDTH * (WIDTH * block + k)))
-            stack[waiting] = below + k
-            waiting += 1
-    return found
+            stack[stack_size] = below + k
+            stack_size += 1
+    return row_count
 
 
 @inlined
-def _append_rows(bits, base, out, found):
+def _append_rows(bits, base, out, row_count):
     while bits:
-        out[found] = base + lowest(bits)
-        found += 1
+        out[row_count] = base + lowest(bits)
+        row_count += 1
         bits &= bits - 1
-    return found
+    return row_count

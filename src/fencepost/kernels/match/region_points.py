@@ -1,9 +1,10 @@
-"""Points against regions, many events at a time.
+"""Search of regions for events that are points, in batches.
 
-What waits for memory waits together: all points go down a tree level by level, each block is asked
-for before it is looked at, and so is each region that is found. A point is in a region of one ring
-if a ray to the right crosses an odd number of its edges, which a loop without branches counts;
-where it is too close to an edge, or level with a vertex, `locate_in_area` decides.
+Most of the time goes to cache misses, so a batch overlaps them: all points go down a tree level by
+level, and each block, and each region that is reached, is prefetched before it is read. A point is
+in a region of one ring if a ray to the right crosses an odd number of its edges, which a loop
+without branches counts. Where the point is too close to an edge, or level with a vertex,
+`locate_in_area` decides.
 """
 
 from __future__ import annotations
@@ -19,65 +20,72 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
 
-CHUNK = 64  # events at a time
-_QUEUE = 2**13  # blocks, regions or matches of theirs; with more, there are fewer at a time
+BATCH_EVENTS = 64  # the most events in a batch
+_QUEUE_SIZE = 2**13  # blocks, regions or hits of a batch; with more of them, the batch is smaller
 _HALF = np.uint64(32)
-_LOWER = np.uint64(2**32 - 1)
+_LOWER_HALF = np.uint64(2**32 - 1)
 _BLOCK_NUMBERS = 4 * WIDTH
-_LINE = 8  # numbers in a line of the cache
-_MOST_LINES = 6  # of a region's points are asked for along each axis
+_LINE_NUMBERS = 8  # doubles in a cache line
+_MAX_LINES = 6  # of a region's coordinates that are prefetched along each axis
 
 
 class PointScratch(NamedTuple):
-    """MatchScratch for some events: pairs of an event and something else, the event in the upper half."""
+    """Scratch for a batch.
 
-    queue: NDArray[np.uint64]  # (2, _QUEUE): blocks, and those of the next level; then regions
-    hits: NDArray[np.uint64]  # (2, _QUEUE): filters, and subscriptions that match
-    found: Positions  # (2, _QUEUE): the same by event
-    stops: NDArray[np.int64]  # (2, CHUNK + 1), where those of each event end; the first are 0
+    Numbers in `queue` and `hits` have the event in their upper half, and a block or hit in the
+    lower half.
+    """
+
+    queue: NDArray[np.uint64]  # (2, _QUEUE_SIZE): blocks of a level, and of the next one
+    hits: NDArray[np.uint64]  # (2, _QUEUE_SIZE): filters, and subscriptions that match
+    hits_by_event: Positions  # (2, _QUEUE_SIZE): the same without events, event after event
+    stops: NDArray[np.int64]  # (2, BATCH_EVENTS + 1): where the hits of event k - 1 end
 
 
 def new_point_scratch() -> PointScratch:
-    """MatchScratch that is enough."""
+    """Return scratch of the size that all batches fit."""
     return PointScratch(
-        queue=np.empty((2, _QUEUE), np.uint64),
-        hits=np.empty((2, _QUEUE), np.uint64),
-        found=np.empty((2, _QUEUE), np.uint32),
-        stops=np.zeros((2, CHUNK + 1), np.int64),
+        queue=np.empty((2, _QUEUE_SIZE), np.uint64),
+        hits=np.empty((2, _QUEUE_SIZE), np.uint64),
+        hits_by_event=np.empty((2, _QUEUE_SIZE), np.uint32),
+        stops=np.zeros((2, BATCH_EVENTS + 1), np.int64),
     )
 
 
 @outlined
 @no_refcount
 def find_points(segment, events, begin, stack, scratch):
-    """Find what some events from `begin` on match, or may match, by regions; the event after them.
+    """Find the subscriptions and filters whose regions match a batch of events.
 
-    That is `begin` itself where its geometries are no points, or trees ask for what this does not
-    do. segment, events : handles of SegmentArrays and EventArrays. scratch : PointScratch, filled.
+    Returns the end of the batch. That is `begin` if geometries of the event are not points, if a
+    tree has large regions or regions that must be disjoint from the event, or if the hits of one
+    event do not fit.
+
+    segment, events : struct references to SegmentArrays and EventArrays. scratch : PointScratch,
+    filled with the hits.
     """
     stop = _end_of_points(segment, events, begin)
     while stop > begin:
-        if _find(segment, events, begin, stop, stack, scratch):
+        if _search_trees(segment, events, begin, stop, stack, scratch):
             return stop
-        stop = begin + (stop - begin) // 8  # too many regions for so many events
+        stop = begin + (stop - begin) // 8  # too many hits for so many events
     return begin
 
 
 @outlined
 @no_refcount
 def find_point(segment, geometry, x, y, stack, scratch, out):
-    """Write the subscriptions whose regions a point answers to `out`; how many they are.
+    """Write to `out` the subscriptions whose regions match one event, a point.
 
-    The short way for one event: what `find_points` finds for many at once. -1 where the segment
-    asks for more than relations to regions, or there are more than `out` has room for.
-
-    geometry : the event's shape in each geometry column, or -1; each is the point.
+    Returns their number, or -1 if the segment has filters with other checks, large regions, or
+    regions that must be disjoint from the event, or if `out` or the scratch is too small.
+    geometry : for each geometry column the event's row, which is the point, or -1.
     """
     regions = segment.arrays.regions
     columns = segment.arrays.region_column
     forest = regions.trees
     entries = regions.entries
-    given = segment.arrays.shapes
+    region_shapes = segment.arrays.shapes
     boxes = forest.boxes
     flat = boxes.reshape(-1)
     count = np.int64(0)
@@ -93,19 +101,19 @@ def find_point(segment, geometry, x, y, stack, scratch, out):
             continue
         first_level = np.int64(forest.trees[t]["level"])
         level = np.int64(forest.trees[t + 1]["level"]) - first_level
-        side, waiting = 0, np.int64(1)
+        side, block_count = 0, np.int64(1)
         scratch.queue[0, 0] = 0
-        while level > 0 and waiting > 0:
+        while level > 0 and block_count > 0:
             level -= 1
             base = np.int64(forest.levels[first_level + level])
             below = np.int64(0)
             if level > 0:
                 below = np.int64(forest.levels[first_level + level - 1])
             tail = np.int64(0)
-            for k in range(waiting):
+            for k in range(block_count):
                 block = np.int64(scratch.queue[side, k])
                 met = block_meeting(boxes, base + block, x, y, x, y)
-                if tail + WIDTH > _QUEUE:
+                if tail + WIDTH > _QUEUE_SIZE:
                     return np.int64(-1)
                 while met:
                     child = WIDTH * block + lowest(met)
@@ -113,15 +121,15 @@ def find_point(segment, geometry, x, y, stack, scratch, out):
                     scratch.queue[1 - side, tail] = np.uint64(child)
                     tail += 1
                     if level > 0:
-                        for line in range(_BLOCK_NUMBERS // _LINE):
-                            prefetch(flat, _BLOCK_NUMBERS * (below + child) + _LINE * line)
+                        for line in range(_BLOCK_NUMBERS // _LINE_NUMBERS):
+                            prefetch(flat, _BLOCK_NUMBERS * (below + child) + _LINE_NUMBERS * line)
                     else:
                         prefetch(entries, np.int64(first) + child)
             side = 1 - side
-            waiting = tail
-        for k in range(waiting):
+            block_count = tail
+        for k in range(block_count):
             entry = np.int64(first) + np.int64(scratch.queue[side, k])
-            code = _relation(given, entries, entry, x, y, stack)
+            code = _relation(region_shapes, entries, entry, x, y, stack)
             if count == out.shape[0]:
                 return np.int64(-1)
             out[count] = forest.values[entry]
@@ -131,6 +139,10 @@ def find_point(segment, geometry, x, y, stack, scratch, out):
 
 @no_refcount
 def _end_of_points(segment, events, begin):
+    """Return the end of a batch of events that are points.
+
+    That is `begin` if a tree has regions that batches do not handle.
+    """
     regions = segment.arrays.regions
     columns = segment.arrays.region_column
     trees = regions.trees.trees
@@ -139,11 +151,11 @@ def _end_of_points(segment, events, begin):
         if regions.large_start[t] != regions.large_start[t + 1]:
             return begin
         if regions.apart_before[first] != regions.apart_before[last]:
-            return begin  # what is disjoint from a point is nearly everything
+            return begin  # nearly all regions are disjoint from a point
     geometry = events.arrays.geometry
     shapes = events.arrays.shapes.shapes
     stop = begin
-    while stop < geometry.shape[1] and stop - begin < CHUNK:
+    while stop < geometry.shape[1] and stop - begin < BATCH_EVENTS:
         for t in range(columns.shape[0]):
             row = geometry[columns[t], stop]
             if row >= 0 and (
@@ -157,106 +169,108 @@ def _end_of_points(segment, events, begin):
 
 
 @no_refcount
-def _find(segment, events, begin, stop, stack, scratch):
-    """Whether there is room for what the events begin:stop find, which are points."""
+def _search_trees(segment, events, begin, stop, stack, scratch):
+    """Search the trees for the points of events begin:stop. Return whether the hits fit."""
     columns = segment.arrays.region_column
     direct = segment.arrays.region_direct
     geometry = events.arrays.geometry
     shapes = events.arrays.shapes.shapes
-    given = segment.arrays.shapes
+    region_shapes = segment.arrays.shapes
     entries = segment.arrays.regions.entries
     forest = segment.arrays.regions.trees
     boxes = forest.boxes
     flat = boxes.reshape(-1)
-    hits = (0, 0)
+    hit_counts = (0, 0)
     for t in range(columns.shape[0]):
         first = np.int64(forest.trees[t]["value"])
         if np.int64(forest.trees[t + 1]["value"]) == first:
             continue
         first_level = np.int64(forest.trees[t]["level"])
         level = np.int64(forest.trees[t + 1]["level"]) - first_level
-        waiting = 0
+        block_count = 0
         for e in range(begin, stop):
             if geometry[columns[t], e] >= 0:
-                scratch.queue[0, waiting] = np.uint64(e - begin) << _HALF
-                waiting += 1
+                scratch.queue[0, block_count] = np.uint64(e - begin) << _HALF
+                block_count += 1
         side = 0
-        while level > 0 and waiting > 0:
+        while level > 0 and block_count > 0:
             level -= 1
             base = np.int64(forest.levels[first_level + level])
             below = np.int64(0)
             if level > 0:
                 below = np.int64(forest.levels[first_level + level - 1])
             tail = 0
-            for k in range(waiting):
+            for k in range(block_count):
                 item = scratch.queue[side, k]
-                block = np.int64(item & _LOWER)
+                block = np.int64(item & _LOWER_HALF)
                 row = geometry[columns[t], begin + np.int64(item >> _HALF)]
                 x, y = shapes[row]["x0"], shapes[row]["y0"]
                 met = block_meeting(boxes, base + block, x, y, x, y)
-                if tail + WIDTH > _QUEUE:
+                if tail + WIDTH > _QUEUE_SIZE:
                     return False
                 while met:
                     child = WIDTH * block + lowest(met)
                     met &= met - 1
-                    scratch.queue[1 - side, tail] = (item & ~_LOWER) | np.uint64(child)
+                    scratch.queue[1 - side, tail] = (item & ~_LOWER_HALF) | np.uint64(child)
                     tail += 1
                     if level > 0:
-                        for line in range(_BLOCK_NUMBERS // _LINE):
-                            prefetch(flat, _BLOCK_NUMBERS * (below + child) + _LINE * line)
+                        for line in range(_BLOCK_NUMBERS // _LINE_NUMBERS):
+                            prefetch(flat, _BLOCK_NUMBERS * (below + child) + _LINE_NUMBERS * line)
                     else:
                         prefetch(entries, first + child)
             side = 1 - side
-            waiting = tail
-        for k in range(waiting):
-            entry = first + np.int64(scratch.queue[side, k] & _LOWER)
+            block_count = tail
+        for k in range(block_count):
+            entry = first + np.int64(scratch.queue[side, k] & _LOWER_HALF)
             point = np.int64(entries[entry]["first"])
-            lines = np.int64(entries[entry]["points"]) // _LINE + 1
-            for line in range(lines if lines < _MOST_LINES else _MOST_LINES):
-                prefetch(given.x, point + _LINE * line)
-                prefetch(given.y, point + _LINE * line)
-        own = np.int64(direct[t] > 0)
-        count = hits[own]
-        for k in range(waiting):
+            lines = np.int64(entries[entry]["points"]) // _LINE_NUMBERS + 1
+            for line in range(lines if lines < _MAX_LINES else _MAX_LINES):
+                prefetch(region_shapes.x, point + _LINE_NUMBERS * line)
+                prefetch(region_shapes.y, point + _LINE_NUMBERS * line)
+        kind = np.int64(direct[t] > 0)  # 0: filters, 1: subscriptions
+        count = hit_counts[kind]
+        for k in range(block_count):
             item = scratch.queue[side, k]
-            entry = first + np.int64(item & _LOWER)
+            entry = first + np.int64(item & _LOWER_HALF)
             row = geometry[columns[t], begin + np.int64(item >> _HALF)]
             x, y = shapes[row]["x0"], shapes[row]["y0"]
-            code = _relation(given, entries, entry, x, y, stack)
-            if count == _QUEUE:
+            code = _relation(region_shapes, entries, entry, x, y, stack)
+            if count == _QUEUE_SIZE:
                 return False
-            scratch.hits[own, count] = (item & ~_LOWER) | np.uint64(forest.values[entry])
+            scratch.hits[kind, count] = (item & ~_LOWER_HALF) | np.uint64(forest.values[entry])
             count += (np.int64(entries[entry]["thin_mask"]) >> code) & 1
-        hits = (hits[0], count) if own else (count, hits[1])
-    _by_event(scratch, 0, hits[0], stop - begin)
-    _by_event(scratch, 1, hits[1], stop - begin)
+        hit_counts = (hit_counts[0], count) if kind else (count, hit_counts[1])
+    _sort_by_event(scratch, 0, hit_counts[0], stop - begin)
+    _sort_by_event(scratch, 1, hit_counts[1], stop - begin)
     return True
 
 
 @inlined
-def _relation(given, entries, entry, x, y, stack):
-    """The relation of a point to a region whose box it is in."""
+def _relation(shapes, entries, entry, x, y, stack):
+    """Return the relation of a point to a region whose box it meets."""
     shape = np.int64(entries[entry]["shape"])
     if entries[entry]["rings"] == 1:
         first = np.int64(entries[entry]["first"])
         last = first + np.int64(entries[entry]["points"]) - 1
-        return relate_point_to_ring(given, shape, first, last, x, y, stack)
-    return relate_point_exactly(given, shape, x, y, stack)
+        return relate_point_to_ring(shapes, shape, first, last, x, y, stack)
+    return relate_point_exactly(shapes, shape, x, y, stack)
 
 
 @inlined
-def _by_event(scratch, own, count, events):
-    """Write what was hit by event."""
+def _sort_by_event(scratch, kind, count, events):
+    """Order the hits of a kind (0: filters, 1: subscriptions) by event."""
     for e in range(events + 1):
-        scratch.stops[own, e] = 0
+        scratch.stops[kind, e] = 0
     for k in range(count):
-        scratch.stops[own, np.int64(scratch.hits[own, k] >> _HALF) + 1] += 1
+        scratch.stops[kind, np.int64(scratch.hits[kind, k] >> _HALF) + 1] += 1
     for e in range(events):
-        scratch.stops[own, e + 1] += scratch.stops[own, e]
+        scratch.stops[kind, e + 1] += scratch.stops[kind, e]
     for k in range(count):
-        event = np.int64(scratch.hits[own, k] >> _HALF)
-        scratch.found[own, scratch.stops[own, event]] = np.uint32(scratch.hits[own, k] & _LOWER)
-        scratch.stops[own, event] += 1  # at last where the next one's begin
+        event = np.int64(scratch.hits[kind, k] >> _HALF)
+        scratch.hits_by_event[kind, scratch.stops[kind, event]] = np.uint32(
+            scratch.hits[kind, k] & _LOWER_HALF
+        )
+        scratch.stops[kind, event] += 1  # in the end, where the hits of the next event begin
     for e in range(events, 0, -1):
-        scratch.stops[own, e] = scratch.stops[own, e - 1]
-    scratch.stops[own, 0] = 0
+        scratch.stops[kind, e] = scratch.stops[kind, e - 1]
+    scratch.stops[kind, 0] = 0

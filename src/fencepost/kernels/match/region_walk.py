@@ -1,15 +1,16 @@
-"""Which of many regions stand in a wanted relation to an event, without looking at most of them.
+"""Search of regions: which of many areas have a required relation to an event's geometry.
 
-A region's *mask* is the set of relations, of the event to the region, that it asks for. Regions
-lie in packed R-trees, and the event's polygon itself walks down: only its edges that meet a
-block's boxes go down with it. Where none meets a box, everything below lies in the event's
-interior (the event contains it) or outside (disjoint), and those below that ask for it are copied
-as a range. Where a single edge passes through a box, the event is a half-plane there, and one
-test of 16 boxes tells which are on which side. A region that edges may meet is settled, in this
-order, by boxes, by the sides of its vertices to those edges, and by the exact relation.
+The *mask* of a region is the set of relations, of the event to the region, that match. Regions lie
+in packed R-trees. The polygon of an event descends a tree as a set of edges: only the edges that
+touch a box descend below it. If no edge touches a box, all regions below lie in the event's
+interior (the event contains them) or outside (the event is disjoint from them), and the owners of
+those whose mask has that relation are copied as a range. If a single edge passes through a box, the
+event is a half-plane there, and one test of 16 boxes tells on which side of the edge each lies. A
+region that edges may touch is decided by bounding boxes, else by the sides of its vertices to these
+edges, else by the exact relation.
 
-Regions that cover much of the extent are not in the tree, which would not tell them apart, but in
-a list with rasters.
+Regions that cover much of the extent would meet nearly every box of a tree. They are in a list of
+large regions, which have rasters.
 """
 
 from __future__ import annotations
@@ -66,40 +67,40 @@ from fencepost.kernels.runtime.simd import WIDTH, block_meeting
 
 ENTRY = np.dtype(
     [
-        ("shape", "u4"),  # the region
+        ("shape", "u4"),  # the row of the region
         ("first", "u4"),  # its first point
-        ("points", "u4"),  # how many it has; 0 where it is not connected
-        ("areas_mask", "u1"),  # what is asked of an event that is an area,
-        ("thin_mask", "u1"),  # and of one that is points or lines
-        ("rings", "u1"),  # how many it has, or 255 where there are more
+        ("points", "u4"),  # its number of points; 0 if it is not connected
+        ("areas_mask", "u1"),  # relations that match, of an event that is an area
+        ("thin_mask", "u1"),  # and of an event of points or lines
+        ("rings", "u1"),  # its number of rings, at most 255
     ],
     align=True,
 )
 
 
 class RegionArrays(NamedTuple):
-    """Regions of any number of trees, each with a list of the large ones beside it.
+    """Regions in trees, and for each tree a list of its large regions.
 
-    The `owner` of a region is whatever a search answers with.
+    The `owner` of a region, a subscription or filter, is what a search returns.
     """
 
     trees: RTreeArrays  # the values are owners
     extent: Floats  # (trees, 4): x0, y0, x1, y1 of all regions of a tree, large or not
     entries: NDArray[np.void]  # ENTRY, in the order of the trees' values
-    apart_before: Positions  # how many entries before each one ask for DISJOINT,
-    apart_owner: Positions  # and their owners
-    within_before: Positions  # likewise those that ask for CONTAINS: the event contains them
+    apart_before: Positions  # how many entries before each match if DISJOINT
+    apart_owner: Positions  # the owners of these entries
+    within_before: Positions  # likewise if the event CONTAINS the region
     within_owner: Positions
     large_start: Positions  # tree t has the large regions large_start[t]:large_start[t + 1]
     large: NDArray[np.void]  # ENTRY
     large_owner: Positions
     large_box: Floats  # (large, 4)
     coarse: NDArray[np.uint64]  # (large, 3, COARSE_WORDS)
-    fine: NDArray[np.uint64]  # (large, 3, SIDE)
+    fine: NDArray[np.uint64]  # (large, 3, RASTER_SIDE)
 
 
-_MOST_NEAR = 64  # edges; with more, the trees of both shapes do better
-_EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)  # a window
+_MAX_NEAR_EDGES = 64  # with more, the trees of both shapes take less time
+_EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)  # as a window
 _NOT_WITHIN = 0xFF & ~(1 << INSIDE | 1 << COVERED_BY | 1 << EQUALS)
 _EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
 _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
@@ -107,19 +108,19 @@ _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
 
 @outlined
 @kernel
-def walk(regions, tree, g, a, h, scratch, out, found):
-    """Write to `out`, from `found` on, the owners of a tree's regions whose mask is met.
+def walk(regions, tree, g, a, h, scratch, out, hits):
+    """Append to `out` the owners of a tree's regions that match. Return the new number of owners.
 
-    g, a : the event's shapes and its row. h : the regions' shapes. out : uint32, with room for
-    all. Returns where the owners end; one comes as often as it has regions that are met.
+    g, a : the event's shapes and its row. h : the regions' shapes. scratch : TreeScratch. out :
+    uint32, with capacity for all owners; an owner comes once for each of its regions that match.
     """
     if g.shapes[a]["dimension"] == AREAS:
         edges = collect_edges(g, a, *_extent_with(regions.extent[tree], g.shapes, a))
         slabs = build_slabs(g, a, edges)
-        found = _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found)
-        return _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found)
-    found = _walk_thin(regions, tree, g, a, h, scratch, out, found)
-    return _large_thin(regions, tree, g, a, h, scratch, out, found)
+        hits = _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, hits)
+        return _search_large_by_area(regions, tree, g, a, edges, slabs, h, scratch, out, hits)
+    hits = _walk_thin(regions, tree, g, a, h, scratch, out, hits)
+    return _search_large_by_thin(regions, tree, g, a, h, scratch, out, hits)
 
 
 # --------------------------------------------------------------------------------- events of areas
@@ -127,35 +128,36 @@ def walk(regions, tree, g, a, h, scratch, out, found):
 
 @outlined
 @kernel
-def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
+def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, hits):
+    """Append the owners of tree regions that match an event that is an area."""
     forest = regions.trees
     first = np.int64(forest.trees[tree]["value"])
     count = np.int64(forest.trees[tree + 1]["value"]) - first
     if count == 0:
-        return found
+        return hits
     first_level = np.int64(forest.trees[tree]["level"])
     top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
     boxes = forest.boxes
     width, height = _extent_with(regions.extent[tree], g.shapes, a)
-    near = np.empty(16 * edges.shape[0] + 256, np.int32)  # edges near each block that waits
+    near = np.empty(16 * edges.shape[0] + 256, np.int32)  # edges that touch blocks on the stack
     for k in range(edges.shape[0]):
         near[k] = k
-    touching = np.empty(edges.shape[0], np.uint16)  # by each edge: which boxes of a block
-    stack = np.empty((SEARCH_STACK, 4), np.int64)  # level, block, its first and last near edge
+    touching = np.empty(edges.shape[0], np.uint16)  # by edge, bits: boxes of a block it touches
+    stack = np.empty((SEARCH_STACK, 4), np.int64)  # level, block, low and high end in `near`
     stack[0, 0] = top_level
     stack[0, 1] = 0
     stack[0, 2] = 0
     stack[0, 3] = edges.shape[0]
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        level = stack[waiting, 0]
-        block = stack[waiting, 1]
-        low = stack[waiting, 2]
-        high = stack[waiting, 3]
+    stack_size = 1
+    while stack_size > 0:
+        stack_size -= 1
+        level = stack[stack_size, 0]
+        block = stack[stack_size, 1]
+        low = stack[stack_size, 2]
+        high = stack[stack_size, 3]
         record = np.int64(forest.levels[first_level + level]) + block
         shift = WIDTH_BITS * level
-        here = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)  # boxes in the block
+        block_size = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)  # boxes in the block
         half_plane = False
         if high - low == 1 and level < top_level:
             above = np.int64(forest.levels[first_level + level + 1]) + (block >> WIDTH_BITS)
@@ -163,21 +165,21 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
         inside = 0
         if half_plane:
             inside, outside = sides_of_boxes(boxes, record, edges, near[low])
-            met = ~(inside | outside)
-            touching[0] = met & 0xFFFF
+            touched = ~(inside | outside)
+            touching[0] = touched & 0xFFFF
         else:
-            met = 0
+            touched = 0
             for z in range(low, high):
                 touching[z - low] = touched_boxes(boxes, record, edges, near[z])
-                met |= np.int64(touching[z - low])
+                touched |= np.int64(touching[z - low])
         end = high
         if level == 0:
-            for k in range(here):
+            for k in range(block_size):
                 entry = first + WIDTH * block + k
                 mask = np.int64(regions.entries[entry]["areas_mask"])
                 x0 = boxes[record, 0, k]
                 y0 = boxes[record, 1, k]
-                if not (met >> k) & 1:
+                if not (touched >> k) & 1:
                     possible = 1 << DISJOINT
                     if (inside >> k) & 1 or (
                         mask & _EITHER_SIDE
@@ -188,7 +190,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
                 else:
                     x1 = boxes[record, 2, k]
                     y1 = boxes[record, 3, k]
-                    possible = _possible_by_boxes(g.shapes, a, x0, y0, x1, y1)
+                    possible = _possible_relations(g.shapes, a, x0, y0, x1, y1)
                     if possible & mask and possible & ~mask:
                         point = np.int64(regions.entries[entry]["first"])
                         code = relate_by_sides(
@@ -202,29 +204,29 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
                             code = CONTAINS if contained else DISJOINT
                         elif code == UNDECIDED:
                             if 2 * high - low > near.shape[0]:
-                                near = _grown(near, 2 * high - low)
-                            end = _narrow(near, low, high, touching, k, high)
+                                near = _enlarge(near, 2 * high - low)
+                            end = _append_touching(near, low, high, touching, k, high)
                             shape = np.int64(regions.entries[entry]["shape"])
-                            code = _by_boundaries(
+                            code = _relate_by_boundaries(
                                 g, a, edges, slabs, near, high, end, _EVERYWHERE, width, height,
                                 h, shape, possible, scratch,
                             )  # fmt: skip
                         possible = 1 << code
                 if possible & mask:
-                    out[found] = forest.values[entry]
-                    found += 1
+                    out[hits] = forest.values[entry]
+                    hits += 1
             continue
         end = high
-        for k in range(here):
-            if (met >> k) & 1:
+        for k in range(block_size):
+            if (touched >> k) & 1:
                 if end + high - low > near.shape[0]:
-                    near = _grown(near, end + high - low)
-                stack[waiting, 0] = level - 1
-                stack[waiting, 1] = WIDTH * block + k
-                stack[waiting, 2] = end
-                end = _narrow(near, low, high, touching, k, end)
-                stack[waiting, 3] = end
-                waiting += 1
+                    near = _enlarge(near, end + high - low)
+                stack[stack_size, 0] = level - 1
+                stack[stack_size, 1] = WIDTH * block + k
+                stack[stack_size, 2] = end
+                end = _append_touching(near, low, high, touching, k, end)
+                stack[stack_size, 3] = end
+                stack_size += 1
                 continue
             start = first + ((WIDTH * block + k) << shift)
             stop = min(start + (1 << shift), first + count)
@@ -234,15 +236,19 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
                     g, a, edges, slabs, boxes[record, 0, k], boxes[record, 1, k], scratch.stack
                 )
             ):
-                found = _copy(regions.within_owner, regions.within_before, start, stop, out, found)
+                hits = _copy_owners(
+                    regions.within_owner, regions.within_before, start, stop, out, hits
+                )
             else:
-                found = _copy(regions.apart_owner, regions.apart_before, start, stop, out, found)
-    return found
+                hits = _copy_owners(
+                    regions.apart_owner, regions.apart_before, start, stop, out, hits
+                )
+    return hits
 
 
 @inlined
 def _extent_with(extent, shapes, a):
-    """Width and height of an extent that is widened to hold shape a."""
+    """Return width and height of an extent enlarged to contain shape a."""
     return (
         max(shapes[a]["x1"], extent[2]) - min(shapes[a]["x0"], extent[0]),
         max(shapes[a]["y1"], extent[3]) - min(shapes[a]["y0"], extent[1]),
@@ -250,8 +256,8 @@ def _extent_with(extent, shapes, a):
 
 
 @inlined
-def _narrow(near, low, high, touching, k, end):
-    """Append to `near` those of its edges low:high that touch box k; where they end."""
+def _append_touching(near, low, high, touching, k, end):
+    """Append to `near` its edges low:high that touch box k. Return the new end."""
     for z in range(low, high):
         near[end] = near[z]
         end += (np.int64(touching[z - low]) >> k) & 1
@@ -259,23 +265,30 @@ def _narrow(near, low, high, touching, k, end):
 
 
 @kernel
-def _grown(near, needed):
+def _enlarge(near, needed):
+    """Return a larger copy of the array of edges."""
     grown = np.empty(2 * needed, np.int32)
     grown[: near.shape[0]] = near
     return grown
 
 
 @inlined
-def _copy(owners, before, start, stop, out, found):
-    """Append the owners of those among entries start:stop that `before` counts."""
+def _copy_owners(owners, before, start, stop, out, hits):
+    """Append the owners of the entries start:stop that `before` counts."""
     low = np.int64(before[start])
     total = np.int64(before[stop]) - low
     for k in range(total):
-        out[found + k] = owners[low + k]
-    return found + total
+        out[hits + k] = owners[low + k]
+    return hits + total
 
 
-def _by_boxes(facts: int) -> int:
+def _relations_by_boxes(facts: int) -> int:
+    """Return the relations of shapes A and B that these facts about their boxes allow, as bits.
+
+    facts : bits. 1: the boxes are apart; 2: A's box is in B's; 4: and touches no side of it; 8: B's
+    box
+    is in A's; 16: and touches no side of it.
+    """
     if facts & 1:
         return 1 << DISJOINT
     relations = 0xFF
@@ -290,14 +303,12 @@ def _by_boxes(facts: int) -> int:
     return relations
 
 
-# The relations that A can have to B, by whether their boxes are apart (1), A's is in B's (2) and
-# touches none of its sides (4), and B's is in A's (8) and touches none (16).
-_BY_BOXES = np.array([_by_boxes(raster_facts) for raster_facts in range(32)], np.uint8)
+_RELATIONS_BY_BOXES = np.array([_relations_by_boxes(facts) for facts in range(32)], np.uint8)
 
 
 @inlined
-def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
-    """The relations that shape a can have to an area with a box; without branches."""
+def _possible_relations(shapes, a, x0, y0, x1, y1):
+    """Return the relations that shape a can have to an area with this box; without branches."""
     ax0 = shapes[a]["x0"]
     ay0 = shapes[a]["y0"]
     ax1 = shapes[a]["x1"]
@@ -305,26 +316,31 @@ def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
     apart = (ax0 > x1) | (x0 > ax1) | (ay0 > y1) | (y0 > ay1)
     within = (ax0 >= x0) & (ay0 >= y0) & (ax1 <= x1) & (ay1 <= y1)
     around = (x0 >= ax0) & (y0 >= ay0) & (x1 <= ax1) & (y1 <= ay1)
-    freely = (ax0 > x0) & (ay0 > y0) & (ax1 < x1) & (ay1 < y1)
-    widely = (x0 > ax0) & (y0 > ay0) & (x1 < ax1) & (y1 < ay1)
-    return np.int64(_BY_BOXES[apart | within << 1 | freely << 2 | around << 3 | widely << 4])
+    strictly_within = (ax0 > x0) & (ay0 > y0) & (ax1 < x1) & (ay1 < y1)
+    strictly_around = (x0 > ax0) & (y0 > ay0) & (x1 < ax1) & (y1 < ay1)
+    return np.int64(
+        _RELATIONS_BY_BOXES[
+            apart | within << 1 | strictly_within << 2 | around << 3 | strictly_around << 4
+        ]
+    )
 
 
 @outlined
 @kernel
-def _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
+def _search_large_by_area(regions, tree, g, a, edges, slabs, h, scratch, out, hits):
+    """Append the owners of large regions that match an event that is an area."""
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
-        return found
-    own_fine = np.empty((3, RASTER_SIDE), np.uint64)
-    own_coarse = np.empty((3, COARSE_WORDS), np.uint64)
-    rasterize_area(g, a, regions.extent[tree], own_fine, own_coarse, scratch.stack)
+        return hits
+    event_fine = np.empty((3, RASTER_SIDE), np.uint64)
+    event_coarse = np.empty((3, COARSE_WORDS), np.uint64)
+    rasterize_area(g, a, regions.extent[tree], event_fine, event_coarse, scratch.stack)
     width, height = _extent_with(regions.extent[tree], g.shapes, a)
     near = np.empty(edges.shape[0] + 1, np.int32)
     for k in range(start, stop):
         mask = np.int64(regions.large[k]["areas_mask"])
-        possible = _possible_by_boxes(
+        possible = _possible_relations(
             g.shapes,
             a,
             regions.large_box[k, 0],
@@ -332,55 +348,58 @@ def _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
             regions.large_box[k, 2],
             regions.large_box[k, 3],
         )
-        # Bits of the grid's rim say nothing of what lies beyond it, where no region is.
-        beyond = 0 if possible >> INSIDE & 1 else A_NOT_FILLED
+        # Rim cells extend to infinity, but no region lies beyond the grid: there, bits do not show
+        # that a region fills the event.
+        outside = 0 if possible >> INSIDE & 1 else A_NOT_FILLED
         if possible & mask and possible & ~mask:
             possible &= POSSIBLE_RELATIONS[
-                beyond | raster_facts(own_coarse, regions.coarse, k, 0, COARSE_WORDS)
+                outside | raster_facts(event_coarse, regions.coarse, k, 0, COARSE_WORDS)
             ]
             if possible & mask and possible & ~mask:
                 possible &= POSSIBLE_RELATIONS[
-                    beyond | raster_facts(own_fine, regions.fine, k, 0, RASTER_SIDE)
+                    outside | raster_facts(event_fine, regions.fine, k, 0, RASTER_SIDE)
                 ]
                 if possible & mask and possible & ~mask:
-                    window = common_boundary(own_fine, regions.fine, k, regions.extent[tree])
+                    window = common_boundary(event_fine, regions.fine, k, regions.extent[tree])
                     end = 0
                     for e in range(edges.shape[0]):
                         near[end] = e
                         end += may_touch_box(edges, e, window)
                     shape = np.int64(regions.large[k]["shape"])
-                    possible = 1 << _by_boundaries(
+                    possible = 1 << _relate_by_boundaries(
                         g, a, edges, slabs, near, 0, end, window, width, height,
                         h, shape, possible, scratch,
                     )  # fmt: skip
         if possible & mask:
-            out[found] = regions.large_owner[k]
-            found += 1
-    return found
+            out[hits] = regions.large_owner[k]
+            hits += 1
+    return hits
 
 
 @no_refcount
-def _by_boundaries(
+def _relate_by_boundaries(
     g, a, edges, slabs, near, low, high, window, width, height, h, shape, possible, scratch
 ):
-    """The relation of an area to a region, where only the edges near[low:high] may meet it, and
-    only in a window.
+    """Return the relation of an area to a region.
+
+    Only the edges near[low:high] may meet the region, and only in the window.
     """
-    if high - low > _MOST_NEAR:
+    if high - low > _MAX_NEAR_EDGES:
         return area_relation(g, a, h, shape, scratch)
     code = relate_by_crossings(
         edges, near, low, high, window, h, shape, width, height, scratch.stack
     )
     if code == OVERLAPS:
         return OVERLAPS
-    # Without contact, an area of one ring holds a connected region, or is disjoint from it, or its
-    # boundary lies in the region's interior, and its box so in the region's.
+    # Without contact of boundaries, an area of one ring contains a connected region, or is disjoint
+    # from it, or its boundary lies in the region's interior. In the last case its box lies in the
+    # interior of the region's box.
     if code == CLEAR and _is_one_ring(g, a) and _is_connected(h, shape):
-        holds = _is_first_in(g, a, edges, slabs, h, shape, scratch.stack)
+        contains_point = _contains_first_point(g, a, edges, slabs, h, shape, scratch.stack)
         if not _is_box_within(g.shapes, a, h.shapes, shape):
-            return CONTAINS if holds else DISJOINT
+            return CONTAINS if contains_point else DISJOINT
         if _is_one_ring(h, shape):
-            if holds:
+            if contains_point:
                 return CONTAINS
             if not possible >> INSIDE & 1:
                 return DISJOINT
@@ -399,14 +418,14 @@ def _is_one_ring(g, shape):
 
 @inlined
 def _is_connected(g, shape):
-    """Whether an area has a single part."""
+    """Return whether an area has a single part."""
     first, stop = chains_of(g, shape)
     return g.chains[first]["part"] == g.chains[stop - 1]["part"]
 
 
 @inlined
 def _is_box_within(boxes, a, others, b):
-    """Whether box a lies in the interior of box b."""
+    """Return whether box a lies in the interior of box b."""
     return (
         boxes[a]["x0"] > others[b]["x0"]
         and boxes[a]["y0"] > others[b]["y0"]
@@ -416,8 +435,11 @@ def _is_box_within(boxes, a, others, b):
 
 
 @inlined
-def _is_first_in(g, a, edges, slabs, h, shape, stack):
-    """Whether the first point of a shape, not on an area's boundary, lies in the area."""
+def _contains_first_point(g, a, edges, slabs, h, shape, stack):
+    """Return whether an area contains the first point of a shape.
+
+    The point must not be on the boundary of the area.
+    """
     chain, _ = chains_of(h, shape)
     k, _ = points_of(h, chain)
     return is_in_area(g, a, edges, slabs, h.x[k], h.y[k], stack)
@@ -428,16 +450,19 @@ def _is_first_in(g, a, edges, slabs, h, shape, stack):
 
 @outlined
 @kernel
-def _walk_thin(regions, tree, g, a, h, scratch, out, found):
-    """Boxes apart from the event's box are disjoint from it; the others are looked at."""
+def _walk_thin(regions, tree, g, a, h, scratch, out, hits):
+    """Append the owners of tree regions that match an event of points or lines.
+
+    The event is disjoint from all regions in boxes apart from its own box.
+    """
     forest = regions.trees
     first = np.int64(forest.trees[tree]["value"])
     count = np.int64(forest.trees[tree + 1]["value"]) - first
     if count == 0:
-        return found
+        return hits
     first_level = np.int64(forest.trees[tree]["level"])
     top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
-    some_apart = regions.apart_before[first + count] > regions.apart_before[first]
+    disjoint_matches = regions.apart_before[first + count] > regions.apart_before[first]
     x0 = g.shapes[a]["x0"]
     y0 = g.shapes[a]["y0"]
     x1 = g.shapes[a]["x1"]
@@ -445,41 +470,43 @@ def _walk_thin(regions, tree, g, a, h, scratch, out, found):
     stack = np.empty((SEARCH_STACK, 2), np.int64)
     stack[0, 0] = top_level
     stack[0, 1] = 0
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        level = stack[waiting, 0]
-        block = stack[waiting, 1]
+    stack_size = 1
+    while stack_size > 0:
+        stack_size -= 1
+        level = stack[stack_size, 0]
+        block = stack[stack_size, 1]
         record = np.int64(forest.levels[first_level + level]) + block
         shift = WIDTH_BITS * level
         below = first + (block << (shift + WIDTH_BITS))
-        here = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)
+        block_size = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)
         met = block_meeting(forest.boxes, record, x0, y0, x1, y1)
-        if met == 0 and not some_apart:
+        if met == 0 and not disjoint_matches:
             continue
-        for k in range(here):
+        for k in range(block_size):
             if (met >> k) & 1:
                 if level > 0:
-                    stack[waiting, 0] = level - 1
-                    stack[waiting, 1] = WIDTH * block + k
-                    waiting += 1
+                    stack[stack_size, 0] = level - 1
+                    stack[stack_size, 1] = WIDTH * block + k
+                    stack_size += 1
                     continue
                 entry = below + k
                 mask = np.int64(regions.entries[entry]["thin_mask"])
                 shape = np.int64(regions.entries[entry]["shape"])
                 if (mask >> _thin_relation(g, a, h, shape, scratch)) & 1:
-                    out[found] = forest.values[entry]
-                    found += 1
-            elif some_apart:
+                    out[hits] = forest.values[entry]
+                    hits += 1
+            elif disjoint_matches:
                 start = below + (k << shift)
                 stop = min(start + (1 << shift), first + count)
-                found = _copy(regions.apart_owner, regions.apart_before, start, stop, out, found)
-    return found
+                hits = _copy_owners(
+                    regions.apart_owner, regions.apart_before, start, stop, out, hits
+                )
+    return hits
 
 
 @no_refcount
 def _thin_relation(g, a, h, b, scratch):
-    """The relation of points or lines to an area."""
+    """Return the relation of points or lines to an area."""
     if g.shapes[a]["dimension"] == POINTS:
         first, _ = chains_of(g, a)
         k, stop = points_of(g, first)
@@ -493,11 +520,12 @@ def _thin_relation(g, a, h, b, scratch):
 
 @outlined
 @kernel
-def _large_thin(regions, tree, g, a, h, scratch, out, found):
+def _search_large_by_thin(regions, tree, g, a, h, scratch, out, hits):
+    """Append the owners of large regions that match an event of points or lines."""
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
-        return found
+        return hits
     x0 = g.shapes[a]["x0"]
     y0 = g.shapes[a]["y0"]
     x1 = g.shapes[a]["x1"]
@@ -520,6 +548,6 @@ def _large_thin(regions, tree, g, a, h, scratch, out, found):
         else:
             code = _thin_relation(g, a, h, np.int64(regions.large[k]["shape"]), scratch)
         if (np.int64(regions.large[k]["thin_mask"]) >> code) & 1:
-            out[found] = regions.large_owner[k]
-            found += 1
-    return found
+            out[hits] = regions.large_owner[k]
+            hits += 1
+    return hits

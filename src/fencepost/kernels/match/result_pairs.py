@@ -1,6 +1,6 @@
-"""Pairs of events and subscriptions: brought into the order of the events, numbered, sorted.
+"""Ordering of results: pairs of an event and a subscription, sorted, deduplicated and numbered.
 
-A few small numbers are sorted by insertion, by way of bits, or as NumPy does.
+A few results are sorted by insertion, many by a bit set, others by NumPy.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ import numpy as np
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount
 from fencepost.kernels.runtime.simd import WIDTH, below, lowest
 
-_FEW = 24  # numbers that are sorted by insertion
-_DENSE = 8  # with at least one number for so many words of bits, bits sort faster
+_MAX_INSERTION = 24  # results that are sorted by insertion
+_MAX_WORDS_PER_RESULT = 8  # with at most as many words of bits a result, the bit set is faster
 
 
 @kernel
 def sort_distinct(results, start, stop, seen):
-    """Sort numbers results[start:stop], and drop repetitions; where they end.
+    """Sort results[start:stop] and drop repetitions. Return the new end.
 
-    results : uint32. seen : uint64, a bit for each number that there may be, all 0 when called and
-    when done.
+    results : uint32. seen : uint64, a bit for each possible number; all 0 before and after.
     """
     if stop - start < 2:
         return stop
-    if _DENSE * (stop - start) >= seen.shape[0]:
+    if _MAX_WORDS_PER_RESULT * (stop - start) >= seen.shape[0]:
         return _sort_by_bits(results, start, stop, seen)
-    if stop - start <= _FEW:
+    if stop - start <= _MAX_INSERTION:
         return _sort_few(results, start, stop)
     part = np.sort(results[start:stop])
     write = start
@@ -38,25 +37,25 @@ def sort_distinct(results, start, stop, seen):
 
 @inlined
 def _sort_few(results, start, stop):
-    """The same by insertion."""
+    """Sort like `sort_distinct`, by insertion."""
     write = start
     for k in range(start, stop):
-        own = results[k]
+        number = results[k]
         at = write
-        while at > start and results[at - 1] > own:
+        while at > start and results[at - 1] > number:
             at -= 1
-        if at > start and results[at - 1] == own:
+        if at > start and results[at - 1] == number:
             continue
         for j in range(write, at, -1):
             results[j] = results[j - 1]
-        results[at] = own
+        results[at] = number
         write += 1
     return write
 
 
 @no_refcount
 def _sort_by_bits(results, start, stop, seen):
-    """The same by way of a bit for each number that there may be."""
+    """Sort like `sort_distinct`, by a bit set."""
     one = np.uint64(1)
     for k in range(start, stop):
         seen[results[k] >> 6] |= one << np.uint64(results[k] & 63)
@@ -78,7 +77,7 @@ _NO_CODE = np.uint32(2**32 - 1)
 
 @kernel
 def write_events(numbers, stops, out):
-    """Write the number of each event once for each of its pairs.
+    """Write the number of each event to `out`, once for each of its pairs.
 
     stops : where the pairs of each event end.
     """
@@ -91,9 +90,9 @@ def write_events(numbers, stops, out):
 
 @kernel
 def write_rows(rows, stops, base, places, out):
-    """Write `base` + the rows of each event from places[event] on, which is then their end.
+    """Write `base` + the rows of each event to `out`, from places[event] on; advance `places`.
 
-    rows : of event after event. stops : where those of each event end.
+    rows : the rows of event after event. stops : where the rows of each event end.
     """
     base = np.uint32(base)
     first = np.int64(0)
@@ -108,10 +107,16 @@ def write_rows(rows, stops, base, places, out):
 
 @kernel
 def number_rows(rows, code_of, distinct, codes):
-    """Number rows in the order in which they first appear; how many differ.
+    """Number rows in the order in which they first appear. Return the number of distinct rows.
 
-    code_of : uint32, one a row that there may be, all 0. distinct : the row of each number. codes :
-    the number of each row.
+    Parameters
+    ----------
+    code_of : uint32
+        Zeros, one for each possible row; filled with number + 1.
+    distinct : uint32
+        Filled: the row of each number.
+    codes : (n,) uint32
+        Filled: the number of each row.
     """
     count = np.uint32(0)
     for k in range(rows.shape[0]):
@@ -126,12 +131,12 @@ def number_rows(rows, code_of, distinct, codes):
 
 
 @kernel
-def sort_codes(codes, stops, most):
-    """Sort the codes of each event, which differ and are below `most`.
+def sort_codes(codes, stops, code_count):
+    """Sort the codes of each event, which are distinct and below `code_count`.
 
-    stops : where those of each event end.
+    stops : where the codes of each event end.
     """
-    bits = np.zeros((most + 63) >> 6, np.uint64)
+    bits = np.zeros((code_count + 63) >> 6, np.uint64)
     buffer = np.empty(2 * WIDTH, np.uint32)
     first = np.int64(0)
     for e in range(stops.shape[0]):
@@ -144,7 +149,7 @@ def sort_codes(codes, stops, most):
 
 @inlined
 def _sort_by_counting(codes, start, stop, buffer):
-    """Put each of a few codes after as many as are lower: no branch depends on them."""
+    """Move each of a few codes behind all lower codes; without branches that depend on codes."""
     count = stop - start
     for k in range(count):
         buffer[k] = codes[start + k]

@@ -1,9 +1,10 @@
-"""Words together with a string of another column.
+"""Keys of a word and a string: one posting word that stands for both.
 
-A filter that needs words and a string is posted, where that pays, under a word that stands for
-both, which few events have. Such words are numbered behind all others; which string and which word
-one stands for is looked up in a table of its own. A filter may need a string and no word: of that,
-the word is the number after the last.
+A filter that needs words and a string of another column is posted, where that pays, under the key
+of a word and the string, which few events have. Keys are numbered after the words of the vocabulary
+and the signature keys; a table of their own, `PostingArrays.string_words`, has them by string
+column, string and word. A filter that needs the string and no word has the key of the string and
+the number after the last word.
 """
 
 from __future__ import annotations
@@ -15,51 +16,63 @@ from fencepost.kernels.text.vocabulary import look_up_all
 
 KEY_NUMBERS = 3  # the string column, the string, the word
 _KEY_BYTES = 4 * KEY_NUMBERS
-NUMBERS_PER_KEY = (
-    6  # for a place, an end, what is found, half of the numbers of a key, and the last end
-)
+NUMBERS_PER_KEY = 6  # of scratch: a position, an end, an id, and 12 bytes of key, rounded up
 
 
 @no_refcount
-def find_word_string_keys(postings, events, string_id, item_id, found, buffer):
-    """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
+def find_word_string_keys(postings, events, string_id, item_id, out, buffer):
+    """Look up the keys of the words of events with the strings of the same events.
 
-    string_id, item_id : the numbers of the events' strings and items, negative where unknown.
-    buffer : int64, NUMBERS_PER_KEY for each item and event.
+    Parameters
+    ----------
+    postings : PostingArrays
+    events : EventArrays
+    string_id : (columns, events) int64
+        The events' strings as numbers of the vocabulary, negative where unknown.
+    item_id : (items,) int64
+        Likewise the items.
+    out : (string columns, items + events) int64
+        Filled: out[s, k] is the key of item k and the string of its event in string column s, and
+        out[s, items + e] the key of event e's string without a word; -1 for no key.
+    buffer : int64
+        Scratch, NUMBERS_PER_KEY for each item and event.
     """
-    items, count = item_id.shape[0], string_id.shape[1]
-    plain = postings.token_lists.shape[0] - 2 - (postings.string_words.start.shape[0] - 1)
-    most = items + count
-    place, ends, got = (
-        buffer[:most],
-        buffer[most : 2 * most + 1],
-        buffer[2 * most + 1 : 3 * most + 1],
+    items, event_count = item_id.shape[0], string_id.shape[1]
+    no_word = postings.token_lists.shape[0] - 2 - (postings.string_words.start.shape[0] - 1)
+    max_keys = items + event_count
+    positions, ends, ids = (
+        buffer[:max_keys],
+        buffer[max_keys : 2 * max_keys + 1],
+        buffer[2 * max_keys + 1 : 3 * max_keys + 1],
     )
-    keys = buffer[3 * most + 1 :].view(np.uint32)
+    keys = buffer[3 * max_keys + 1 :].view(np.uint32)
     ends[0] = 0
-    for s in range(found.shape[0]):
+    for s in range(out.shape[0]):
         column = postings.string_columns[s]
-        found[s] = -1
-        asked = 0
-        for e in range(count):
+        out[s] = -1
+        key_count = 0
+        for e in range(event_count):
             string = string_id[column, e]
             if string < 0:
                 continue
             for c in range(events.list_start.shape[0]):
                 for k in range(events.list_start[c, e], events.list_stop[c, e]):
                     if item_id[k] >= 0:
-                        place[asked] = k
-                        asked = _write(keys, ends, asked, s, string, item_id[k])
-            place[asked] = items + e
-            asked = _write(keys, ends, asked, s, string, plain)
+                        positions[key_count] = k
+                        key_count = _write_key(keys, ends, key_count, s, string, item_id[k])
+            positions[key_count] = items + e
+            key_count = _write_key(keys, ends, key_count, s, string, no_word)
         text = keys.view(np.uint8)
-        look_up_all(postings.string_words, text, ends[:asked], ends[1 : asked + 1], got[:asked])
-        for k in range(asked):
-            found[s, place[k]] = got[k] + plain if got[k] >= 0 else -1
+        look_up_all(
+            postings.string_words, text, ends[:key_count], ends[1 : key_count + 1], ids[:key_count]
+        )
+        for k in range(key_count):
+            out[s, positions[k]] = ids[k] + no_word if ids[k] >= 0 else -1
 
 
 @inlined
-def _write(keys, ends, k, column, string, word):
+def _write_key(keys, ends, k, column, string, word):
+    """Write key k. Return k + 1."""
     keys[KEY_NUMBERS * k] = column
     keys[KEY_NUMBERS * k + 1] = string
     keys[KEY_NUMBERS * k + 2] = word

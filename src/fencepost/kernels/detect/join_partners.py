@@ -1,8 +1,9 @@
-"""An event that arrives, and all that it makes a pair with: one call from its corners to rows.
+"""Pair joins: the partners of a new event in composites of two members, in one call.
 
-Most composites have two members. Then nothing has to be put together: what is near, in time and
-related to the event is the answer. A *cast* is what an event plays: for each part the *plan* of
-whom it looks for, with the *tests* that both must pass, and the pools it is kept in afterwards.
+Most composites have two members. Their detections are then the pairs of a new event and a live
+member that is near, in time, and passes the tests. An event may be either part of several
+composites. Each of these roles is a *plan*: the pool of its partners, and the *tests* that a pair
+must pass. After the join the event is put into the pools where later events find it.
 """
 
 from __future__ import annotations
@@ -41,91 +42,104 @@ PLAN = np.dtype(
     ]
 )  # fmt: skip
 TEST = np.dtype(
-    [("least", np.float64), ("most", np.float64), ("kind", np.uint8), ("is_left", np.uint8)]
+    [("min", np.float64), ("max", np.float64), ("kind", np.uint8), ("is_left", np.uint8)]
 )
-FIELDS = 5  # of what is found: the plan, the item, the earliest and latest time, how sure
+FIELDS = 5  # of a row: plan, item, earliest and latest time, and YES or UNSURE
 
-_LONGEST = 2**63 - 1
-_ERROR = 1e-6  # metres: see `geodesic_shapes`
-_SLACK = 1e-9  # degrees: see `geodesic`
+_MAX_TIME = 2**63 - 1
+_ERROR_M = 1e-6  # exceeds the error of `geodesic`
+_SLACK_DEGREES = 1e-9  # as in `geodesics.expand_boxes`
 
 
 class PairJoinArrays(NamedTuple):
-    """What an event plays."""
+    """The plans of an event, and the pools it is put into."""
 
     plans: NDArray[np.void]  # PLAN; its tests are first:stop
     tests: NDArray[np.void]  # TEST
-    pools: NDArray[np.int64]  # where it is kept,
-    spans: NDArray[np.int64]  # and for how long
+    pools: NDArray[np.int64]  # the pools that the event is put into,
+    spans: NDArray[np.int64]  # and for how long, in nanoseconds
 
 
 @kernel
-def add_and_join(live, cast, x, y, at, number, newest, most, out):
-    """Take out what is over, put an event in that has these corners, and let it `join_item`.
+def add_and_join(live, plans_ref, x, y, at, number, newest, max_rows, out):
+    """Evict expired members, add an event with the corners x, y as an item, and join it.
 
-    live, cast : handles of MemberArrays, which have room for it, and of PairJoinArrays. Returns the
-    item, what `join_item` does, how many expired, and how many were more than `most`.
+    Parameters
+    ----------
+    live, plans_ref : struct references
+        MemberArrays, with capacity for the event, and PairJoinArrays.
+    at, number, newest : int
+        The event's time and number, and the time of the newest event.
+    max_rows : int
+        As in `evict`.
+
+    Returns
+    -------
+    The item, the result of `join_item`, and the two counts of `evict`.
     """
-    expired, crowded = evict(live, newest, most)
+    expired, excess = evict(live, newest, max_rows)
     item = add_item(live, x, y, at, at, number)
-    return item, join_item(live, cast, item, newest, out), expired, crowded
+    return item, join_item(live, plans_ref, item, newest, out), expired, excess
 
 
 @kernel
-def join_item(live, cast, item, newest, out):
-    """Write what an item that is in no pool finds, and keep it where it may be found.
+def join_item(live, plans_ref, item, newest, out):
+    """Write the pairs of an item that is in no pool to `out`, and put the item into its pools.
 
-    out : (n, FIELDS) int64. Returns how many rows there are; where there is no room for so many,
-    nothing is kept, and it can be called again.
+    out : (n, FIELDS) int64. Returns the number of pairs. A number above n means that `out` is too
+    small: the item is in no pool, and the call can be repeated with a larger `out`.
     """
     s = live.arrays
-    own = cast.arrays
-    room = out.shape[0]
-    numbers, found = np.empty(room, np.int64), np.empty(room, np.int64)
+    arrays = plans_ref.arrays
+    capacity = out.shape[0]
+    positions, members = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     anchor, earliest, latest = np.empty(1, np.int64), np.empty(1, np.int64), np.empty(1, np.int64)
     anchor[0], earliest[0], latest[0] = item, s.items[item]["earliest"], s.items[item]["latest"]
     count = 0
-    for p in range(own.plans.shape[0]):
-        plan = own.plans[p]
+    for p in range(arrays.plans.shape[0]):
+        plan = arrays.plans[p]
         reach, everywhere = plan["reach"], plan["everywhere"] > 0
         if plan["metres"] > 0:
             reach, everywhere = _degrees(s.items[item], reach)
         query = PartnerQuery(plan["pool"], everywhere, reach, plan["within"], plan["since"])
-        total = find_members(live, query, anchor, earliest, latest, numbers, found)
-        if total > room:
-            return total
-        for k in range(total):
-            other = s.items[found[k]]
-            answer = _holds(s, own.tests, plan["first"], plan["stop"], item, found[k])
+        member_count = find_members(live, query, anchor, earliest, latest, positions, members)
+        if member_count > capacity:
+            return member_count
+        for k in range(member_count):
+            member = s.items[members[k]]
+            answer = _holds(s, arrays.tests, plan["first"], plan["stop"], item, members[k])
             if answer != NO:
-                if count < room:
-                    out[count, 0], out[count, 1], out[count, 4] = p, found[k], answer
-                    out[count, 2] = min(earliest[0], other["earliest"])
-                    out[count, 3] = max(latest[0], other["latest"])
+                if count < capacity:
+                    out[count, 0], out[count, 1], out[count, 4] = p, members[k], answer
+                    out[count, 2] = min(earliest[0], member["earliest"])
+                    out[count, 3] = max(latest[0], member["latest"])
                 count += 1
-    if count > room:
+    if count > capacity:
         return count
-    kept = False
-    for k in range(own.pools.shape[0]):
-        span = own.spans[k]
-        expiry = _LONGEST if earliest[0] > _LONGEST - span else earliest[0] + span
+    is_in_pool = False
+    for k in range(arrays.pools.shape[0]):
+        span = arrays.spans[k]
+        expiry = _MAX_TIME if earliest[0] > _MAX_TIME - span else earliest[0] + span
         if expiry >= newest:
-            add_to_pool(live, item, own.pools[k], expiry)
-            kept = True
-    if not kept:
+            add_to_pool(live, item, arrays.pools[k], expiry)
+            is_in_pool = True
+    if not is_in_pool:
         remove_item(live, item)
     return count
 
 
 @inlined
 def _degrees(item, metres):
-    """How many degrees are enough for a distance, and whether it may be anywhere in lon/lat."""
+    """Return how many degrees a distance in metres spans at most.
+
+    Also returns whether it reaches a pole or the antimeridian, so that members anywhere qualify.
+    """
     arc = metres / MIN_CURVATURE_RADIUS_M
-    rise = math.degrees(arc) + _SLACK
+    rise = math.degrees(arc) + _SLACK_DEGREES
     if not (item["y0"] - rise > -90.0 and item["y1"] + rise < 90.0):
         return 0.0, True
     sine = math.sin(arc) / math.cos(math.radians(max(-item["y0"], item["y1"])))
-    across = math.degrees(math.asin(min(sine * (1.0 + 1e-12), 1.0))) + _SLACK
+    across = math.degrees(math.asin(min(sine * (1.0 + 1e-12), 1.0))) + _SLACK_DEGREES
     if not (item["x0"] - across > -180.0 and item["x1"] + across < 180.0):
         return 0.0, True
     return max(rise, across), False
@@ -133,7 +147,7 @@ def _degrees(item, metres):
 
 @kernel
 def _holds(s, tests, first, stop, item, other):
-    """Whether tests hold of an item and one that was there."""
+    """Return whether all tests hold for an item and another one: YES, NO or UNSURE."""
     h = Hulls(s.x, s.y, s.bounds)
     answer = YES
     for k in range(first, stop):
@@ -150,16 +164,19 @@ def _holds(s, tests, first, stop, item, other):
                 return NO
             continue
         low, high = _bracket(h, a, b, test["kind"])
-        if high < test["least"] or low > test["most"]:
+        if high < test["min"] or low > test["max"]:
             return NO
-        if not (low > test["least"] and high < test["most"]):
+        if not (low > test["min"] and high < test["max"]):
             answer = UNSURE
     return answer
 
 
 @kernel
 def _bracket(h, a, b, kind):
-    """Bounds of a distance of two hulls; on the ellipsoid those of points only are known."""
+    """Return bounds of a distance of two hulls.
+
+    On the ellipsoid only the distance of two points has finite bounds.
+    """
     if kind == DISTANCE:
         low, high = hull_distance_bounds(h, a, h, b, False)
         return low, high
@@ -173,4 +190,4 @@ def _bracket(h, a, b, kind):
     if h.start[a + 1] - first > 1 or h.start[b + 1] - second > 1:
         return -np.inf, np.inf
     metres, _, _, _, _ = geodesic(h.x[first], h.y[first], h.x[second], h.y[second])
-    return metres - _ERROR, metres + _ERROR
+    return metres - _ERROR_M, metres + _ERROR_M

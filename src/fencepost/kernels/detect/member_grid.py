@@ -1,18 +1,19 @@
-"""Live members: what may still be part of a detection, found by pool, place and time.
+"""Live members of composite events, indexed by pool, place and time in hash grids.
 
-An *item* is an event, or the detection of a composite within another: the hull of its points and
-the times it spans. A *row* says that an item is in a *pool*, that is, plays one part. Rows lie in
-hash grids of square cells whose side is a power of two: each at a *level* whose cells are at least
-as wide as the item, in the cell of its lower left corner, so that what meets a box is found in the
-cells of the box and in those one to the left and below.
+An *item* is an event, or a detection of a nested composite: the hull of its points and the time
+span of its events. A *row* puts an item into a *pool*, which has the candidates for one part of a
+composite. Rows lie in hash grids of square cells whose side is a power of two. A row is at a
+*level* whose cells are at least as wide as the item, in the cell of the item's lower left corner.
+So an item that meets a box lies in a cell that the box meets, or in one to the left or below::
 
     pools  -> nodes (a pool's levels, linked)  -> rows of the level (linked both ways)
     slots[hash of node and cell]               -> rows of the cell  (linked both ways)
-    heap by expiry                             -> the row that goes next
+    heap by expiry                             -> the row that expires next
 
-Small items lie at a coarser level than they need: that of the boxes they were query for with, as
-otherwise a box had very many cells. How wide these are is learnt. A box of more cells than the
-level has rows goes through the rows; if these lie too fine, they are put where they should be.
+A query with a box that covers very many small cells would be slow. Small items therefore lie at a
+coarser level, with cells as wide as the boxes of queries; the width is learnt from the queries. A
+query whose box covers more cells than the level has rows scans the rows instead; if the level is
+too fine, its rows are then moved to a coarser level.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from fencepost.kernels.geometry.convex_hulls import Hulls, hull_centroid
 from fencepost.kernels.geometry.hull_distance import hull_distance_bounds, relation_of_hulls
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
+# An item: its box, the times of its earliest and latest event, the number of its first event, the
+# number of its rows, and the next free item.
 ITEM = np.dtype(
     [
         ("x0", np.float64), ("y0", np.float64), ("x1", np.float64), ("y1", np.float64),
@@ -34,35 +37,44 @@ ITEM = np.dtype(
         ("rows", np.int32), ("next", np.int32),
     ]
 )  # fmt: skip
+# A row: its cell, item and level; its neighbours in the list of the cell (next, previous) and in
+# the list of the level (after, before).
 ROW = np.dtype(
     [
         ("ix", np.int64), ("iy", np.int64), ("item", np.int32), ("node", np.int32),
         ("next", np.int32), ("previous", np.int32), ("after", np.int32), ("before", np.int32),
     ]
 )  # fmt: skip
+# A level of a pool: the side of its cells, 2**exponent; the pool and its next level; the first row
+# and the number of rows; `wide` is 1 if an item is more than a point.
 NODE = np.dtype(
     [
         ("size", np.float64), ("exponent", np.int32), ("pool", np.int32), ("next", np.int32),
         ("first", np.int32), ("count", np.int32), ("wide", np.int32),
     ]
 )  # fmt: skip
+# A pool: the learnt exponent of the width of queries, or NaN; its first level.
 POOL = np.dtype([("width", np.float64), ("node", np.int32)])
 EXPIRY = np.dtype([("at", np.int64), ("row", np.int32)])
 
-# What is counted: the live, all ever in use, and the heads of the lists of free ones.
+# Indices of `counts`: live rows; entries of each array ever in use; corners of removed items; the
+# heads of the lists of free rows and items.
 LIVE, ROWS, ITEMS, NODES, CORNERS, DEAD_CORNERS, FREE_ROW, FREE_ITEM = range(8)
 COUNTS = 8
 
 _NONE = -1
-_MAX_CELL = 2.0**52  # cells beyond are one
-_MAX_DOUBLINGS = 45  # cells are this many doublings smaller than coordinates at most
+_MAX_CELL = 2.0**52  # all cells beyond are the same cell
+_MAX_DOUBLINGS = 45  # coordinates are at most 2**45 times the side of a cell
 _MIN_EXPONENT = -1000
 _MIN_ROWS_TO_MOVE = 32
 _LEARNING_RATE = 0.05
 
 
 class MemberArrays(NamedTuple):
-    """The arrays; `bounds` has two numbers an item, so item k is hull 2 k of a `Hulls`."""
+    """The arrays of the grids.
+
+    The corners of item k are x, y from bounds[2 k] to bounds[2 k + 1]: hull 2 k of a `Hulls`.
+    """
 
     items: NDArray[np.void]
     rows: NDArray[np.void]
@@ -81,7 +93,11 @@ class MemberArrays(NamedTuple):
 
 @kernel
 def add_item(struct_ref, x, y, earliest, latest, first):
-    """The number of a new item with these corners; there is room for it."""
+    """Add an item whose hull has the corners x, y. Return its number.
+
+    The arrays must have capacity. earliest, latest : nanoseconds. first : the number of its first
+    event.
+    """
     s = struct_ref.arrays
     counts = s.counts
     k = counts[FREE_ITEM]
@@ -110,13 +126,14 @@ def add_item(struct_ref, x, y, earliest, latest, first):
 
 @kernel
 def remove_item(struct_ref, k):
-    """Give an item that is in no pool back."""
+    """Remove an item that is in no pool."""
     s = struct_ref.arrays
     _release_item(s, k)
 
 
 @inlined
 def _release_item(s, k):
+    """Put an item into the list of free items."""
     s.counts[DEAD_CORNERS] += s.bounds[2 * k + 1] - s.bounds[2 * k]
     s.bounds[2 * k + 1] = s.bounds[2 * k]
     s.items[k]["next"] = s.counts[FREE_ITEM]
@@ -125,7 +142,7 @@ def _release_item(s, k):
 
 @kernel
 def pack_corners(struct_ref, x, y):
-    """Move all corners that are of use to x and y, one behind the other."""
+    """Move the corners of all items to x and y, without gaps."""
     s = struct_ref.arrays
     at = 0
     for k in range(s.counts[ITEMS]):
@@ -142,7 +159,7 @@ def pack_corners(struct_ref, x, y):
 
 @kernel
 def corners_of(struct_ref, items):
-    """The corners of the items in each row of a matrix, as one set of points a row."""
+    """Return, as `Hulls`, the corners of all items in each row of a matrix."""
     s = struct_ref.arrays
     start = np.zeros(items.shape[0] + 1, np.int64)
     for i in range(items.shape[0]):
@@ -167,7 +184,10 @@ def corners_of(struct_ref, items):
 
 @kernel
 def add_to_pool(struct_ref, k, pool, expiry):
-    """Put an item into a pool until the watermark is beyond its expiry; there is room for it."""
+    """Put an item into a pool until the watermark is later than its expiry.
+
+    The arrays must have capacity.
+    """
     s = struct_ref.arrays
     counts = s.counts
     r = counts[FREE_ROW]
@@ -183,19 +203,19 @@ def add_to_pool(struct_ref, k, pool, expiry):
 
 
 @kernel
-def evict(struct_ref, watermark, most):
-    """Take rows out: those that expired, then the next to expire while there are too many.
+def evict(struct_ref, watermark, max_rows):
+    """Remove expired rows, then the rows that expire next while more than `max_rows` are live.
 
-    Returns how many expired, and how many were too many.
+    Returns how many rows had expired, and how many exceeded the maximum.
     """
     s = struct_ref.arrays
     counts = s.counts
-    expired = crowded = 0
+    expired = excess = 0
     while counts[LIVE] > 0:
         if s.heap[0]["at"] < watermark:
             expired += 1
-        elif counts[LIVE] > most:
-            crowded += 1
+        elif counts[LIVE] > max_rows:
+            excess += 1
         else:
             break
         r = _pop(s)
@@ -207,12 +227,12 @@ def evict(struct_ref, watermark, most):
         s.rows[r]["node"] = _NONE
         s.rows[r]["next"] = counts[FREE_ROW]
         counts[FREE_ROW] = r
-    return expired, crowded
+    return expired, excess
 
 
 @kernel
 def relink_rows(struct_ref):
-    """Link every row into slots that are all empty."""
+    """Link every row into its cell; all slots must be empty."""
     s = struct_ref.arrays
     for r in range(s.counts[ROWS]):
         if s.rows[r]["node"] != _NONE:
@@ -221,14 +241,14 @@ def relink_rows(struct_ref):
 
 @inlined
 def _insert_row(s, r, pool):
-    """Link row r at the level and into the cell that are right for its item."""
+    """Link row r into the level and cell of its item."""
     item = s.items[s.rows[r]["item"]]
     width = max(item["x1"] - item["x0"], item["y1"] - item["y0"])
-    far = max(abs(item["x0"]), abs(item["x1"]), abs(item["y0"]), abs(item["y1"]))
-    exponent = max(_exponent(far) - _MAX_DOUBLINGS, _exponent(width))
-    learnt = s.pools[pool]["width"]
-    if not math.isnan(learnt):
-        exponent = max(exponent, math.ceil(learnt))
+    max_coordinate = max(abs(item["x0"]), abs(item["x1"]), abs(item["y0"]), abs(item["y1"]))
+    exponent = max(_exponent(max_coordinate) - _MAX_DOUBLINGS, _exponent(width))
+    learnt_exponent = s.pools[pool]["width"]
+    if not math.isnan(learnt_exponent):
+        exponent = max(exponent, math.ceil(learnt_exponent))
     n = _node(s, pool, exponent)
     node = s.nodes[n]
     if width > 0.0:
@@ -247,7 +267,7 @@ def _insert_row(s, r, pool):
 
 @inlined
 def _exponent(width):
-    """The least whole number whose power of two is above the width, within limits."""
+    """Return the least exponent, within limits, whose power of two exceeds the width."""
     if not width > 0.0:
         return _MIN_EXPONENT
     if width == np.inf:
@@ -258,11 +278,13 @@ def _exponent(width):
 
 @inlined
 def _cell(value, size):
+    """Return the cell of a coordinate."""
     return np.int64(math.floor(min(max(value / size, -_MAX_CELL), _MAX_CELL)))
 
 
 @inlined
 def _node(s, pool, exponent):
+    """Return the level of a pool with this exponent; create it if there is none."""
     n = s.pools[pool]["node"]
     while n != _NONE:
         if s.nodes[n]["exponent"] == exponent:
@@ -280,6 +302,7 @@ def _node(s, pool, exponent):
 
 @inlined
 def _slot(s, n, ix, iy):
+    """Return the hash slot of a cell of node n."""
     mixed = np.uint64(ix) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     mixed = (mixed + np.uint64(iy)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -291,6 +314,7 @@ def _slot(s, n, ix, iy):
 
 @inlined
 def _link_cell(s, r):
+    """Link row r into its cell."""
     row = s.rows[r]
     slot = _slot(s, row["node"], row["ix"], row["iy"])
     row["previous"] = _NONE
@@ -302,7 +326,7 @@ def _link_cell(s, r):
 
 @inlined
 def _unlink(s, r):
-    """Take row r out of its cell and out of its level."""
+    """Remove row r from its cell and from its level."""
     row = s.rows[r]
     if row["previous"] != _NONE:
         s.rows[row["previous"]]["next"] = row["next"]
@@ -327,6 +351,7 @@ def _unlink(s, r):
 
 @inlined
 def _push(s, expiry, r):
+    """Push a row onto the heap."""
     at = s.counts[LIVE]
     s.counts[LIVE] += 1
     while at > 0:
@@ -340,8 +365,8 @@ def _push(s, expiry, r):
 
 @inlined
 def _pop(s):
-    """The row that expires first, taken off the heap."""
-    found = s.heap[0]["row"]
+    """Pop the row that expires first."""
+    first_row = s.heap[0]["row"]
     s.counts[LIVE] -= 1
     size = s.counts[LIVE]
     expiry, r = s.heap[size]["at"], s.heap[size]["row"]
@@ -357,37 +382,48 @@ def _pop(s):
         s.heap[at]["at"], s.heap[at]["row"] = s.heap[child]["at"], s.heap[child]["row"]
         at = child
     s.heap[at]["at"], s.heap[at]["row"] = expiry, r
-    return found
+    return first_row
 
 
-# --------------------------------------------------------------------------------------- finding
+# --------------------------------------------------------------------------------------- queries
 
 
 class PartnerQuery(NamedTuple):
-    """What members are query for: a pool, near or anywhere, a window, and who came since."""
+    """A query for members that can complete a detection."""
 
     pool: int
-    everywhere: bool
-    reach: float
-    within: int
-    since: int
+    everywhere: bool  # at any distance
+    reach: float  # else the most distance of boxes, in units of the coordinates
+    within: int  # nanoseconds between the earliest and the latest event, at most
+    since: int  # the number of the first event that counts
 
 
 @kernel
-def find_members(struct_ref, query, anchors, earliest, latest, numbers, found):
-    """Members of a pool whose box is within reach of an anchor's and whose time fits.
+def find_members(struct_ref, query, anchors, earliest, latest, positions, members):
+    """Find the members of a pool whose box is within reach of an anchor's, and whose times fit.
 
-    anchors : items; earliest, latest : the times that each has to fit to. Writes the number of the
-    anchor and the item found, and returns how many there are, also if there is no room for all.
+    Parameters
+    ----------
+    anchors : (n,) int64
+        Items.
+    earliest, latest : (n,) int64
+        The time span, by anchor, of the events joined so far.
+    positions, members : int64
+        Filled: the position of the anchor, and the item, of each pair.
+
+    Returns
+    -------
+    int
+        The number of pairs, also if `members` has no capacity for all of them.
     """
     s = struct_ref.arrays
     count = 0
     for k in range(anchors.shape[0]):
         item = s.items[anchors[k]]
         x0, x1, y0, y1 = item["x0"], item["x1"], item["y0"], item["y1"]
-        far = max(abs(x0), abs(x1), abs(y0), abs(y1))
-        grown = query.reach + (far + query.reach) * 2.0**-50
-        box = (x0 - grown, y0 - grown, x1 + grown, y1 + grown)
+        max_coordinate = max(abs(x0), abs(x1), abs(y0), abs(y1))
+        reach = query.reach + (max_coordinate + query.reach) * 2.0**-50
+        box = (x0 - reach, y0 - reach, x1 + reach, y1 + reach)
         if not query.everywhere:
             _learn(s.pools, query.pool, max(box[2] - box[0], box[3] - box[1]))
         too_fine = False
@@ -395,11 +431,11 @@ def find_members(struct_ref, query, anchors, earliest, latest, numbers, found):
         while n != _NONE:
             if s.nodes[n]["count"] > 0:
                 count, scanned = _find_on_level(
-                    s, query, n, box, earliest[k], latest[k], k, numbers, found, count
+                    s, query, n, box, earliest[k], latest[k], k, positions, members, count
                 )
                 too_fine = too_fine or (scanned and _is_too_fine(s, n, query))
             n = s.nodes[n]["next"]
-        # Not before all levels were looked at: rows would be found twice.
+        # Only after the search of all levels, which would find moved rows again.
         if too_fine and s.counts[NODES] < s.nodes.shape[0]:
             n = s.pools[query.pool]["node"]
             while n != _NONE:
@@ -411,6 +447,7 @@ def find_members(struct_ref, query, anchors, earliest, latest, numbers, found):
 
 @inlined
 def _is_too_fine(s, n, query):
+    """Return whether the cells of a level are smaller than boxes of queries."""
     return (
         not query.everywhere
         and s.nodes[n]["count"] > _MIN_ROWS_TO_MOVE
@@ -420,17 +457,18 @@ def _is_too_fine(s, n, query):
 
 @inlined
 def _learn(pools, pool, width):
+    """Update the width of queries that a pool has learnt."""
     exponent = float(_exponent(width))
-    learnt = pools[pool]["width"]
-    if not math.isnan(learnt):
-        pools[pool]["width"] = learnt + _LEARNING_RATE * (exponent - learnt)
+    learnt_exponent = pools[pool]["width"]
+    if not math.isnan(learnt_exponent):
+        pools[pool]["width"] = learnt_exponent + _LEARNING_RATE * (exponent - learnt_exponent)
     else:
         pools[pool]["width"] = exponent
 
 
 @kernel
-def _find_on_level(s, query, n, box, earliest, latest, number, numbers, found, count):
-    """The new count, and whether all rows of the level were gone through."""
+def _find_on_level(s, query, n, box, earliest, latest, position, positions, members, count):
+    """Append the members of a level. Return the new count, and whether all rows were scanned."""
     node = s.nodes[n]
     size = node["size"]
     margin = 1 if node["wide"] else 0
@@ -442,9 +480,9 @@ def _find_on_level(s, query, n, box, earliest, latest, number, numbers, found, c
         while r != _NONE:
             k = s.rows[r]["item"]
             if _fits(s.items[k], query, box, earliest, latest):
-                if count < found.shape[0]:
-                    numbers[count] = number
-                    found[count] = k
+                if count < members.shape[0]:
+                    positions[count] = position
+                    members[count] = k
                 count += 1
             r = s.rows[r]["after"]
         return count, True
@@ -456,9 +494,9 @@ def _find_on_level(s, query, n, box, earliest, latest, number, numbers, found, c
                 if row["ix"] == ix and row["iy"] == iy and row["node"] == n:
                     k = row["item"]
                     if _fits(s.items[k], query, box, earliest, latest):
-                        if count < found.shape[0]:
-                            numbers[count] = number
-                            found[count] = k
+                        if count < members.shape[0]:
+                            positions[count] = position
+                            members[count] = k
                         count += 1
                 r = row["next"]
     return count, False
@@ -466,6 +504,7 @@ def _find_on_level(s, query, n, box, earliest, latest, number, numbers, found, c
 
 @inlined
 def _fits(item, query, box, earliest, latest):
+    """Return whether an item meets a box and its times fit a query."""
     return (
         max(latest, item["latest"]) - min(earliest, item["earliest"]) <= query.within
         and item["first"] >= query.since
@@ -483,7 +522,7 @@ def _fits(item, query, box, earliest, latest):
 
 @kernel
 def _move_level(s, n, pool):
-    """Put the rows of a level that is too fine where they would go now."""
+    """Move the rows of a level that is too fine to coarser levels."""
     r = s.nodes[n]["first"]
     while r != _NONE:
         following = s.rows[r]["after"]
@@ -495,12 +534,13 @@ def _move_level(s, n, pool):
 # ----------------------------------------------------------------------------------------- pairs
 
 
-# They take a handle: telling the type of a named tuple takes Numba longer than a few pairs.
+# These kernels take a struct reference: Numba takes longer to type a named tuple than the kernels
+# take for a few pairs.
 
 
 @kernel
 def relations_of(struct_ref, left, right, out):
-    """out[k] = `relation_of_hulls` of items left[k] and right[k]. out : uint8."""
+    """Write to out[k], uint8, the `relation_of_hulls` of items left[k] and right[k]."""
     s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(left.shape[0]):
@@ -509,7 +549,10 @@ def relations_of(struct_ref, left, right, out):
 
 @kernel
 def distances_of(struct_ref, left, right, low, high):
-    """low[k] <= distance of items left[k] and right[k] <= high[k]; both 0 just in contact."""
+    """Write bounds of the distance of items left[k] and right[k] to low[k] and high[k].
+
+    Both bounds are 0 if and only if the items are in contact.
+    """
     s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(left.shape[0]):
@@ -518,7 +561,7 @@ def distances_of(struct_ref, left, right, low, high):
 
 @kernel
 def centroids_of(struct_ref, items, out):
-    """out[k] = x, y and error of the centroid of items[k]. out : (n, 3) doubles."""
+    """Write to `out`, (n, 3) float64, x, y and error bound of the centroid of each item."""
     s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(items.shape[0]):

@@ -21,7 +21,7 @@ from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels.index.check_boxes import WITH_AREA
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.match import check_evaluation, segment_search
-from fencepost.kernels.text.like import ANY_RUN, ONE
+from fencepost.kernels.text.like import ANY_CHARACTER, ANY_RUN
 from fencepost.kernels.text.vocabulary import Vocabulary
 
 Bools = NDArray[np.bool_]
@@ -249,7 +249,7 @@ def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, flo
             if less
             else (segment_search.PREFIXES, place, np.inf)
         )
-    wild = [k for k, byte in enumerate(given) if byte in (ANY_RUN, ONE)]
+    wild = [k for k, byte in enumerate(given) if byte in (ANY_RUN, ANY_CHARACTER)]
     first, last = (given, b"") if not wild else (given[: wild[0]], given[wild[-1] + 1 :])
     if len(first) >= len(last):
         chosen, source = first, segment_search.PREFIXES

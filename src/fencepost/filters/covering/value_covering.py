@@ -33,7 +33,7 @@ from fencepost.filters.checks import (
 from fencepost.filters.evaluation import literal_key, matches_pattern
 from fencepost.filters.spatial_relations import ALL_RELATIONS, relation_mask
 from fencepost.kernels.geometry.shape_arrays import AREAS
-from fencepost.kernels.text.like import ANY_RUN, ONE, compile_pattern
+from fencepost.kernels.text.like import ANY_CHARACTER, ANY_RUN, compile_pattern
 
 
 class SetFacts(NamedTuple):
@@ -57,7 +57,7 @@ class Ray(NamedTuple):
 
 
 class LikePattern(NamedTuple):
-    """The strings that fit a pattern: characters, `ANY_RUN` and `ONE`."""
+    """The strings that fit a pattern: characters, `ANY_RUN` and `ANY_CHARACTER`."""
 
     pattern: str
     symbols: tuple[str | int, ...]
@@ -167,7 +167,7 @@ def _fits(form: Sequence[str | int], other: Sequence[str | int]) -> bool:
                 place + 1
                 for place in places
                 if place < len(other)
-                and (other[place] != ANY_RUN if symbol == ONE else other[place] == symbol)
+                and (other[place] != ANY_RUN if symbol == ANY_CHARACTER else other[place] == symbol)
             }
     return len(other) in places
 
@@ -177,7 +177,7 @@ def _clash(a: Sequence[str | int], b: Sequence[str | int]) -> bool:
     for one, other in zip(a, b, strict=False):
         if ANY_RUN in (one, other):
             return False
-        if ONE not in (one, other) and one != other:
+        if ANY_CHARACTER not in (one, other) and one != other:
             return True
     longer = a if len(a) > len(b) else b
     return any(symbol != ANY_RUN for symbol in longer[min(len(a), len(b)) :])
@@ -194,7 +194,7 @@ def _symbols(pattern: str) -> tuple[str | int, ...]:
     symbols: list[str | int] = []
     plain = bytearray()
     for byte in (*compile_pattern(pattern), None):
-        if byte in (ANY_RUN, ONE, None):
+        if byte in (ANY_RUN, ANY_CHARACTER, None):
             symbols += plain.decode("utf-8", "surrogatepass")
             plain.clear()
             if byte is not None:

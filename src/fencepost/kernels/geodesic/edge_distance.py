@@ -1,20 +1,20 @@
-"""How far apart two edges are on the WGS84 ellipsoid, where edges are straight in lon/lat.
+"""The distance of two edges on the WGS84 ellipsoid, where edges are straight in lon/lat.
 
-Such an edge is no geodesic, and two of them may be nearest anywhere, so the least distance is
-searched for. A *cell* is a piece of each edge, given by its middle and half its extent. Let F be
-half the square of the distance of two points that run from the middles along the pieces, with the
-velocities v and w for a unit of time at most. By the second variation of energy (do Carmo,
-"Riemannian Geometry", chapter 9), as the curvature is between 0 and 1/b**2, for distances less
-than pi b ::
+Such an edge is no geodesic, and the nearest points of two edges may lie anywhere on them, so the
+least distance is found by branch and bound. A *cell* is a piece of each edge, given by its middle
+and half its extent. Let F be half the square of the distance of two points that move from the
+middles along the pieces with velocities v and w, reaching the ends in a unit of time. The curvature
+is between 0 and 1/b**2, so for distances less than pi b the second variation of energy (do Carmo,
+"Riemannian Geometry", chapter 9) gives ::
 
     F'' >= |P v - w|**2 - x tan(x/2) (|v|**2 + |w|**2) + distance (a' . T - a . T)
 
 x : distance / b; P : parallel transport along the geodesic between the two points; T : its
-direction; a, a' : the covariant accelerations, as edges are no geodesics. The terms are known at
-the middles, and so are F and F'; so F is no less than a quadratic form in the places on the two
-pieces, less what the terms can change by within the cell, which is of third order (`_form_changes`).
-A cell whose bound does not rule it out is halved. The shorter the pieces, the less remains, so
-that one or two cells do for most edges.
+direction; a, a' : the covariant accelerations, as edges are no geodesics. These terms, F and F' are
+known at the middles. So F is at least a quadratic form in the positions on the two pieces, minus
+the change of the terms within the cell, which is of third order (`_form_changes`). A cell that its
+bound does not exclude is halved. The bound tightens quickly with the length of the pieces: for most
+edges one or two cells suffice.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from fencepost.kernels.geodesic.geodesics import (
 )
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
-# No less than the derivatives of the meridian's radius of curvature by the latitude.
+# Upper bounds of the derivatives of the meridian's radius of curvature by latitude.
 _FIRST_DERIVATIVE_BOUND = 6.5e4
 _SECOND_DERIVATIVE_BOUND = 1.4e5
 _ROUNDING = 1e-15
-_MAX_ARC = 3.14  # less than pi; what is farther, times b, is bounded by the triangle inequality
-_MIN_CELL_M = 1e-7  # metres: cells as short as that are not halved
-_MAX_DEPTH = 128  # more than the halvings of two edges that are as long as can be
+_MAX_ARC = 3.14  # less than pi; beyond it only the triangle inequality bounds the distance
+_MIN_CELL_M = 1e-7  # shorter cells are not halved
+_MAX_DEPTH = 128  # exceeds the halvings of two edges of any length
 _FIELDS = 9
 
 
 class Search(NamedTuple):
-    """What is asked of a search for the least distance, in metres."""
+    """Limits of a search for the least distance, in metres; `farthest_distance` mirrors them."""
 
-    near_limit: float  # the search ends as soon as a distance is no more than this
-    far_limit: float  # what is surely farther apart does not matter
-    tolerance: float  # nor what can be nearer by no more than this than another place found
-    max_cells: int  # cells; then the bounds are what they are
+    near_limit: float  # the search ends as soon as a distance is at most this
+    far_limit: float  # cells surely farther apart are not searched
+    tolerance: float  # nor cells that can improve on the best distance by at most this
+    max_cells: int  # after this many cells the search ends with the bounds reached so far
 
 
 @kernel
 def edge_distance_bounds(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
-    """Bounds (low, high) of the lesser of what they bound and the distance of edges ab and cd.
+    """Narrow bounds (low, high) of a least distance by the distance of edges ab and cd.
 
-    `high` is the distance of two points of the edges, or as it was. A point is an edge of no
-    length.
+    Returns bounds of the lesser of both distances; `high` is as before, or the distance of two
+    points of the edges. A point is an edge of length 0.
     """
     if ay == by and cy == dy:
-        # Of two parallels' points those are nearest that differ least in longitude.
+        # The nearest points of two parallels are those that differ least in longitude.
         across = longitudes_between(min(ax, bx), max(ax, bx), min(cx, dx), max(cx, dx))
         middle_distance, _, _, _, _ = geodesic(0.0, ay, across, cy)
         return min(low, middle_distance), min(high, middle_distance)
@@ -133,7 +133,7 @@ def edge_distance_bounds(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
 
 @inlined
 def longitudes_between(x0, x1, u0, u1):
-    """How many degrees two intervals of longitudes are apart, the shorter way round."""
+    """Return how many degrees two intervals of longitudes are apart, the shorter way round."""
     straight = max(u0 - x1, x0 - u1)
     round_about = 360.0 - (max(x1, u1) - min(x0, u0))
     return max(min(straight, round_about), 0.0)
@@ -141,6 +141,7 @@ def longitudes_between(x0, x1, u0, u1):
 
 @inlined
 def _push_cell(cells, k, px, py, pu, pv, qx, qy, qu, qv, lower_bound):
+    """Write cell k: middle and half extent of both pieces, and its bound."""
     cells[k, 0] = px
     cells[k, 1] = py
     cells[k, 2] = pu
@@ -154,8 +155,10 @@ def _push_cell(cells, k, px, py, pu, pv, qx, qy, qu, qv, lower_bound):
 
 @kernel
 def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
-    """The distance of a cell's middles, a lower bound of all, the pieces' half lengths at most,
-    and where on them, from -1 to 1, the nearest points are about.
+    """Return the distance of a cell's middles, a lower bound, lengths and positions.
+
+    The lengths are upper bounds of the pieces' half lengths. The positions, from -1 to 1 on the
+    pieces, are about where the nearest points are.
     """
     middle_distance, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
     vx, vy, ax, ay, v_length, v_bend, v_jerk = edge_motion(py, pu, pv)
@@ -164,7 +167,7 @@ def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
     lower_bound = middle_distance - length
     x = (middle_distance + length) / SEMI_MINOR_M
     curvature = x * math.tan(0.5 * x) if x < _MAX_ARC else 0.0
-    # Along the geodesic, and to its left.
+    # Components along the geodesic, and to its left.
     form = _QuadraticForm(
         middle_distance,
         vx * p_east + vy * p_north,
@@ -179,9 +182,9 @@ def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
         change, rest = _form_changes(x, v_length, w_length, v_bend + w_bend, v_jerk + w_jerk)
         square -= length * change + rest
         if v_length > 0.0 and w_length > 0.0:
-            # Side by side the points keep together, |P v - w| is small, and this bound is better:
-            # whatever that is, its square less its product with the change is no less than
-            # three quarters of its square less the square of the change.
+            # For pieces side by side |P v - w| is small, and this bound is better: whatever
+            # |P v - w| is, its square minus its product with the change is at least three
+            # quarters of its square minus the square of the change.
             other, _, _ = _minimum_of_form(form, 0.75)
             square = max(square, other - change * change - rest)
         if square > 0.0:
@@ -191,9 +194,10 @@ def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
 
 @inlined
 def edge_motion(lat, u, v):
-    """How a point moves in metres where its velocity is (u, v) in degrees: (east, north) velocity
-    and acceleration. And no less than its speed, acceleration and the change of that within a
-    unit of time.
+    """Return the motion in metres of a point with velocity (u, v) in degrees.
+
+    Returns the (east, north) velocity and acceleration, and upper bounds of speed, acceleration and
+    the change of the acceleration within a unit of time.
     """
     sine = math.sin(math.radians(lat))
     cosine = math.cos(math.radians(lat)) if abs(lat) < 90.0 else 0.0
@@ -225,11 +229,11 @@ def edge_motion(lat, u, v):
 
 @inlined
 def _form_changes(x, v_length, w_length, bend, jerk):
-    """What the terms of F'' can change by within a cell, as twice its integral: a factor of
-    |P v - w|, and the rest.
+    """Return bounds of the change of the terms of F'' within a cell, as twice its integral.
 
-    P v - w changes as the points accelerate and as P turns, by the curvature of the strip that
-    the geodesic sweeps; distance (a' . T - a . T) as all three factors do.
+    The first is a factor of |P v - w|, the second does not depend on it. P v - w changes as the
+    points accelerate and as P turns, by the curvature of the strip that the geodesic sweeps;
+    distance (a' . T - a . T) changes as its three factors do.
     """
     length = v_length + w_length
     turn = bend + x * v_length * w_length / (SEMI_MINOR_M * math.cos(0.5 * x))
@@ -240,7 +244,10 @@ def _form_changes(x, v_length, w_length, bend, jerk):
 
 
 class _QuadraticForm(NamedTuple):
-    """|(here, 0) + t w - s v|**2 + s**2 v_term + t**2 w_term, or with a share of |t w - s v|**2."""
+    """The form |(d, 0) + t w - s v|**2 + s**2 v_term + t**2 w_term, d = `middle_distance`.
+
+    With a weight below 1, only that part of |t w - s v|**2 is counted.
+    """
 
     middle_distance: float
     v_along: float
@@ -253,13 +260,13 @@ class _QuadraticForm(NamedTuple):
 
 @kernel
 def _minimum_of_form(form, weight):
-    """The least value of a form for s and t from -1 to 1, and such s and t."""
+    """Return the least value of a form for s and t from -1 to 1, and those s and t."""
     ss = weight * (form.v_along * form.v_along + form.v_left * form.v_left) + form.v_term
     tt = weight * (form.w_along * form.w_along + form.w_left * form.w_left) + form.w_term
     st = -weight * (form.v_along * form.w_along + form.v_left * form.w_left)
     s_only = -form.middle_distance * form.v_along
     t_only = form.middle_distance * form.w_along
-    # On the four sides, then in between.
+    # On the four sides, then in the interior.
     minimum, s, t = np.inf, 0.0, 0.0
     for side in (-1.0, 1.0):
         along = _minimizer(tt, t_only + side * st)
@@ -282,11 +289,11 @@ def _minimum_of_form(form, weight):
 
 
 @inlined
-def _minimizer(square, twice):
-    """Where from -1 to 1 `square` t**2 + 2 `twice` t is least."""
-    if square > 0.0:
-        return max(-1.0, min(1.0, -twice / square))
-    return -1.0 if twice > 0.0 else 1.0
+def _minimizer(quadratic, half_linear):
+    """Return the t from -1 to 1 at which `quadratic` t**2 + 2 `half_linear` t is least."""
+    if quadratic > 0.0:
+        return max(-1.0, min(1.0, -half_linear / quadratic))
+    return -1.0 if half_linear > 0.0 else 1.0
 
 
 @inlined

@@ -1,18 +1,19 @@
-"""How far apart two shapes are at most on the WGS84 ellipsoid: metres, coordinates lon/lat.
+"""The greatest distance of two shapes on the WGS84 ellipsoid: metres, coordinates lon/lat.
 
-Of edges that are straight in lon/lat two points may be farthest anywhere, as round a pole, so
-the most is searched for, as `geodesic_edges` searches for the least. F is half the square of the
-distance of two points that run from the middles of two pieces, and F' is known there. Since no
-curvature is below 0, the second variation of energy bounds F'' from above for any distance ::
+Edges are straight in lon/lat, so their farthest points may lie anywhere on them, for instance
+around a pole. The distance is found by branch and bound, like the least one in `edge_distance`. F
+is half the square of the distance of two points that move from the middles of two pieces; F' is
+known at the middles. The curvature is nowhere negative, so the second variation of energy bounds
+F'' from above at any distance ::
 
     F'' <= (|v| + |w|)**2 + distance (|a| + |a'|)
 
-with their speeds and accelerations, so F by a parabola. A pair of pieces that may hold more than
-what matters is halved. What the parabola leaves open is of second order: near the farthest points
-a few dozen cells do.
+with the points' speeds v, w and accelerations a, a'. So a parabola bounds F. A pair of pieces whose
+bound exceeds the best distance so far is halved. The error of the parabola is of second order: near
+the farthest points a few dozen cells suffice.
 
-A point within an area is farthest from a place only if it is its antipode, and antipodes are half
-a meridian apart, wherever they are.
+A point inside an area is farthest from a point only if it is its antipode, and antipodes are half a
+meridian apart everywhere.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
-HALF_MERIDIAN_M = 20_003_931.458625448  # metres
-_MIN_CELL_M = 1e-7  # metres: cells as short as that are not halved
-_MAX_DEPTH = 128  # more than the halvings of two edges that are as long as can be
+HALF_MERIDIAN_M = 20_003_931.458625448
+_MIN_CELL_M = 1e-7  # shorter cells are not halved
+_MAX_DEPTH = 128  # exceeds the halvings of two edges of any length
 _FIELDS = 9
 
 
 @outlined
 @kernel
 def farthest_bracket(g, a, h, b, search, stack):
-    """Bounds (low, high) of the distance of the farthest points of shapes a of g and b of h.
+    """Return bounds (low, high) of the distance of the farthest points of shapes a of g and b of h.
 
     `low` is the distance of two of their points. The search ends as soon as it exceeds
-    `search.reach`; what is surely no more than `search.enough` apart does not matter.
+    `search.far_limit`; distances surely at most `search.near_limit` are not refined.
     """
     low = _between_vertices(g, a, h, b, search.far_limit)
     if low > search.far_limit:
@@ -75,8 +76,8 @@ def farthest_bracket(g, a, h, b, search, stack):
 
 @kernel
 def _between_vertices(g, a, h, b, far_limit):
-    """The farthest of two shapes' vertices, or some that are farther apart than `far_limit`."""
-    longest = 0.0
+    """Return the distance of the farthest vertices, or of any beyond `far_limit`."""
+    max_metres = 0.0
     chain, chain_stop = chains_of(g, a)
     other_chain, other_chain_stop = chains_of(h, b)
     first, stop = points_of(g, chain)[0], points_of(g, chain_stop - 1)[1]
@@ -84,17 +85,17 @@ def _between_vertices(g, a, h, b, far_limit):
     for p in range(first, stop):
         for q in range(other_first, other_stop):
             metres, _, _, _, _ = geodesic(g.x[p], g.y[p], h.x[q], h.y[q])
-            longest = max(longest, metres)
-            if longest > far_limit:
-                return longest
-    return longest
+            max_metres = max(max_metres, metres)
+            if max_metres > far_limit:
+                return max_metres
+    return max_metres
 
 
 @kernel
 def _antipode_within(g, a, h, b, stack):
-    """Whether the antipode of a first point of a chain of shape a lies in the area b.
+    """Return whether the antipode of the first point of a chain of shape a lies in the area b.
 
-    Where none of their edges are as far apart as can be, that is whether that of any point does.
+    If no edges of the shapes are half a meridian apart, this holds for any point of the chain.
     """
     if h.shapes[b]["dimension"] == AREAS:
         for c in range(*chains_of(g, a)):
@@ -110,7 +111,7 @@ def _antipode_within(g, a, h, b, stack):
 
 @kernel
 def _between_edges(cells, search, low, high):
-    """Bounds (low, high) of the greater of what they bound and what a first cell holds."""
+    """Raise bounds (low, high) of a greatest distance by the distances within the first cell."""
     top = 1
     visited = 0
     while top > 0:
@@ -133,7 +134,7 @@ def _between_edges(cells, search, low, high):
         ):
             high = max(high, upper_bound)
             continue
-        # The half where it grows comes first.
+        # The half in which the distance grows is searched first.
         if p_length >= q_length:
             pu *= 0.5
             pv *= 0.5
@@ -152,6 +153,7 @@ def _between_edges(cells, search, low, high):
 
 @inlined
 def _push_cell(cells, k, px, py, pu, pv, qx, qy, qu, qv, upper_bound):
+    """Write cell k: middle and half extent of both pieces, and its bound."""
     cells[k, 0] = px
     cells[k, 1] = py
     cells[k, 2] = pu
@@ -165,8 +167,10 @@ def _push_cell(cells, k, px, py, pu, pv, qx, qy, qu, qv, upper_bound):
 
 @kernel
 def _cell_upper_bounds(px, py, pu, pv, qx, qy, qu, qv):
-    """The distance of a cell's middles, an upper bound of all, the pieces' half lengths at most,
-    and on which side of their middles, -1 or 1, it is more.
+    """Return the distance of a cell's middles, an upper bound, lengths and sides.
+
+    The lengths are upper bounds of the pieces' half lengths. The sides, -1 or 1, are the halves of
+    the pieces in which the distance is greater.
     """
     middle_distance, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
     vx, vy, _, _, v_length, v_bend, _ = edge_motion(py, pu, pv)

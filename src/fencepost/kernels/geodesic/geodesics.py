@@ -1,23 +1,23 @@
-"""Geodesics between two points of the WGS84 ellipsoid: how long, and in which directions.
+"""Geodesics between two points of the WGS84 ellipsoid: length, and direction at each end.
 
-Karney (2013), "Algorithms for geodesics", doi:10.1007/s00190-012-0578-z, gives the series used
-here: on the sphere of reduced latitudes beta a geodesic is a great circle with longitudes omega
-and arc lengths sigma; its length on the ellipsoid is b I1(sigma) (his equations 15 to 18) and
-its longitude omega - f sin(alpha0) I3(sigma) (8, 23 to 25). To sixth order, which is below
-rounding for the Earth.
+The series are from Karney (2013), "Algorithms for geodesics", doi:10.1007/s00190-012-0578-z. On the
+sphere of reduced latitudes beta, a geodesic is a great circle with longitudes omega and arc lengths
+sigma. Its length on the ellipsoid is b I1(sigma) (equations 15 to 18) and its longitude is
+omega - f sin(alpha0) I3(sigma) (8, 23 to 25). The series go to sixth order, which for the Earth is
+below rounding.
 
-What is solved differently: Karney seeks the azimuth at one end. Away from the antipode the
-longitude omega12 on the sphere is a better unknown, since the true one differs from it by a third
-of a per cent at most, so that two or three secant steps do; and sums are of differences of sines,
-so that the shortest distances keep their relative precision. Near the antipode there can be
-several geodesics, and the azimuth of the shortest is sought between 0 and pi, where the longitude
-grows with it (his section 4).
+The unknown differs. Karney solves for the azimuth at one end. Away from the antipode, the longitude
+omega12 on the sphere is a better unknown: the true longitude differs from it by a third of a per
+cent at most, so two or three secant steps suffice. Sums are of differences of sines, so the
+shortest distances keep their relative precision. Near the antipode there may be several geodesics;
+there the azimuth of the shortest is solved for between 0 and pi, where the longitude increases with
+it (section 4).
 
-`expand_boxes` has the boxes of lon/lat that hold all that is within so many metres of a box. It is a
-filter: nothing near is outside. On the sphere that no distance grows on (`geodesic_shapes`), a
-circle round a point reaches so far north and south, and less than a quadrant east and west as long
-as it does not reach a pole; the circles round a box's points reach widest from its latitude that
-is nearest to a pole.
+`expand_boxes` returns the lon/lat boxes around all points within some metres of a box. A box may be
+too large, never too small. Distances are bounded on a sphere on which no distance grows
+(`shape_distance`). There, a circle around a point reaches its radius north and south and, as long
+as it does not reach a pole, less than a quadrant east and west. Of the circles around the points of
+a box, those at the latitude nearest to a pole reach widest.
 """
 
 from __future__ import annotations
@@ -32,25 +32,24 @@ from fencepost.kernels.runtime.compilation import inlined, kernel
 SEMI_MAJOR_M = 6378137.0
 FLATTENING = 1.0 / 298.257223563
 SEMI_MINOR_M = SEMI_MAJOR_M * (1.0 - FLATTENING)
-ECCENTRICITY_SQUARED = FLATTENING * (2.0 - FLATTENING)  # the square of the eccentricity
-MIN_CURVATURE_RADIUS_M = SEMI_MAJOR_M * (
-    1.0 - ECCENTRICITY_SQUARED
-)  # of curvature: of a meridian at the equator
-MAX_CURVATURE_RADIUS_M = SEMI_MAJOR_M / (1.0 - FLATTENING)  # at the poles
+ECCENTRICITY_SQUARED = FLATTENING * (2.0 - FLATTENING)
+# The radii of curvature of a meridian at the equator, and at the poles.
+MIN_CURVATURE_RADIUS_M = SEMI_MAJOR_M * (1.0 - ECCENTRICITY_SQUARED)
+MAX_CURVATURE_RADIUS_M = SEMI_MAJOR_M / (1.0 - FLATTENING)
 
 _SECOND_ECCENTRICITY_SQUARED = ECCENTRICITY_SQUARED / (1.0 - ECCENTRICITY_SQUARED)
 _THIRD_FLATTENING = FLATTENING / (2.0 - FLATTENING)
-_POLE_COSINE = 1e-30  # the cosine of the latitude of a pole: no length, but a direction
-_ZERO_LENGTH_M = 1e-20  # a length that comes of `_AT_POLE` only
-_NEAR_ANTIPODE = -0.998  # the cosine of an arc that ends 0.06 radians from the antipode
-_LONGITUDE_PRECISION = 1e-13  # a longitude is right up to this part of itself
+_POLE_COSINE = 1e-30  # in place of 0 at a pole, which keeps the direction defined
+_ZERO_LENGTH_M = 1e-20  # shorter lengths are 0: they come from `_POLE_COSINE`
+_NEAR_ANTIPODE = -0.998  # the cosine of an arc that ends 0.06 radians before the antipode
+_LONGITUDE_PRECISION = 1e-13  # relative
 
 
 @kernel
 def geodesic(lon1, lat1, lon2, lat2):
-    """(metres, east1, north1, east2, north2): the shortest geodesic from one point to another.
+    """Return (metres, east1, north1, east2, north2) of the shortest geodesic between two points.
 
-    In degrees. (east, north) is the unit vector of its direction at each end.
+    The points are in degrees. (east, north) is the unit vector of the direction at each end.
     """
     across = lon2 - lon1
     if across > 180.0 or across < -180.0:
@@ -77,7 +76,7 @@ def geodesic(lon1, lat1, lon2, lat2):
 
 @inlined
 def _reduced(lat):
-    """The sine and cosine of the reduced latitude, and the root that its tangents divide by."""
+    """Return the sine and cosine of the reduced latitude, and the root in both denominators."""
     angle = math.radians(lat)
     sine = math.sin(angle)
     cosine = math.cos(angle) if abs(lat) < 90.0 else _POLE_COSINE
@@ -87,7 +86,7 @@ def _reduced(lat):
 
 @kernel
 def _solve_regular(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
-    """The geodesic to a longitude `target` >= 0 away, not near the antipode."""
+    """Return the geodesic over a longitude of `target` >= 0, not near the antipode."""
     middle = 0.5 * (cos1 + cos2)
     slope = math.sqrt(1.0 - ECCENTRICITY_SQUARED * middle * middle)
     omega = min(target / slope, math.pi)
@@ -119,7 +118,7 @@ def _solve_regular(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
         last_omega = omega
         last_miss = miss
         omega += miss / slope
-    # By Clairaut, where the longitude missed by a little, the length missed by this much.
+    # Clairaut's relation gives the error of the length from the error of the longitude.
     metres = SEMI_MINOR_M * _i1(eps, cos_middle, sin_arc, cos_arc, arc) + SEMI_MAJOR_M * sin0 * miss
     east2 = cos1 * sine
     north2 = sin_rise - 2.0 * cos1 * sin2 * half * half
@@ -128,8 +127,8 @@ def _solve_regular(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
 
 @kernel
 def _solve_near_antipode(sin1, cos1, sin2, cos2, target):
-    """The geodesic to a longitude `target` >= 0 away, near the antipode."""
-    # The point nearer a pole comes first; near a pole, the cosine tells that better.
+    """Return the geodesic over a longitude of `target` >= 0, near the antipode."""
+    # The point nearer a pole comes first; near a pole, cosines compare more precisely.
     polar = min(cos1, cos2) < 0.7
     swapped = cos1 > cos2 if polar else abs(sin1) < abs(sin2)
     if swapped:
@@ -186,12 +185,12 @@ def _solve_near_antipode(sin1, cos1, sin2, cos2, target):
     return metres, east1, north1, east2, north2
 
 
-# -------------------------------------------------------------------------------------- the series
+# ----------------------------------------------------------------------------------------- series
 
 
 @inlined
 def _expansion(squared_cos0):
-    """The small quantity in which the series are, of the azimuth at the equator."""
+    """Return the expansion parameter epsilon of the series, from cos(alpha0) squared."""
     squared = _SECOND_ECCENTRICITY_SQUARED * squared_cos0
     root = 1.0 + math.sqrt(1.0 + squared)
     return squared / (root * root)
@@ -199,7 +198,10 @@ def _expansion(squared_cos0):
 
 @kernel
 def _i1(eps, cos_middle, sin_arc, cos_arc, arc):
-    """I1 at the end of an arc less I1 at its beginning. cos_middle : of the two ends' sum."""
+    """Return I1 at the end of an arc minus I1 at its beginning.
+
+    cos_middle : the cosine of the sum of both arc lengths.
+    """
     e2 = eps * eps
     c1 = eps * (-1 / 2 + e2 * (3 / 16 - e2 / 32))
     c2 = e2 * (-1 / 16 + e2 * (1 / 32 - e2 * (9 / 2048)))
@@ -213,7 +215,7 @@ def _i1(eps, cos_middle, sin_arc, cos_arc, arc):
 
 @kernel
 def _i3(eps, cos_middle, sin_arc, cos_arc, arc):
-    """The same of I3."""
+    """Return the same difference of I3."""
     n = _THIRD_FLATTENING
     c1 = eps * (
         (1 - n) / 4
@@ -244,7 +246,7 @@ def _i3(eps, cos_middle, sin_arc, cos_arc, arc):
 
 @inlined
 def _sum_sines(c1, c2, c3, c4, c5, c6, cos_middle, sin_arc, cos_arc):
-    """The sum of c_k (sin 2k sigma2 - sin 2k sigma1), from the cosine of sigma1 + sigma2."""
+    """Return the sum of c_k (sin 2k sigma2 - sin 2k sigma1), from the cosine of sigma1 + sigma2."""
     # Each difference is 2 cos k(sigma1 + sigma2) sin k(sigma2 - sigma1); both by recurrence.
     x = 2.0 * cos_middle
     y = 2.0 * cos_arc
@@ -267,21 +269,20 @@ _ROUNDING = 1e-12
 
 
 def expand_boxes(boxes: Floats, distances: Floats) -> Floats:
-    """
-    The boxes outside of which no point is within a distance of a point of the given ones.
+    """Return boxes that contain all points within a distance of a point of the input boxes.
 
     Parameters
     ----------
     boxes : (n, 4) array
-        x0, y0, x1, y1 in degrees; longitudes from -180 to 180. One whose x0 exceeds x1 is empty.
+        x0, y0, x1, y1 in degrees; longitudes from -180 to 180. A box with x0 > x1 is empty.
     distances : (n,) array
-        Metres. What is negative or NaN reaches nothing, not even the box itself.
+        Metres. For a negative distance or NaN the result is empty.
 
     Returns
     -------
     (n, 2, 4) array
-        Within -180 to 180 and -90 to 90. Two boxes where the antimeridian is reached, else the
-        second is empty: infinity, infinity, -infinity, -infinity.
+        Within -180 to 180 and -90 to 90. The second box is for points beyond the antimeridian, or
+        else empty: infinity, infinity, -infinity, -infinity.
     """
     out = np.empty((len(boxes), 2, 4))
     out[:, :, :2] = np.inf
@@ -291,7 +292,7 @@ def expand_boxes(boxes: Floats, distances: Floats) -> Floats:
     arc = np.minimum(distances[usable] / MIN_CURVATURE_RADIUS_M, np.pi)
     rise = np.degrees(arc) + _SLACK
     polar = (y0 - rise <= -90.0) | (y1 + rise >= 90.0)
-    # At a pole the sine may exceed the cosine, and the quotient is not used.
+    # If a pole is reached, the quotient may exceed 1 and is not used.
     narrowest = np.cos(np.radians(np.maximum(-y0, y1)))
     sine = np.divide(np.sin(arc), narrowest, out=np.ones_like(arc), where=~polar)
     across = np.degrees(np.arcsin(np.minimum(sine * (1.0 + _ROUNDING), 1.0))) + _SLACK

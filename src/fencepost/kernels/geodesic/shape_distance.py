@@ -1,11 +1,11 @@
-"""Whether two shapes are near each other on the WGS84 ellipsoid: metres, coordinates lon/lat.
+"""Distances of shapes on the WGS84 ellipsoid: metres, coordinates lon/lat.
 
-The twin of `distance`, which is planar. Contact is decided in the plane of lon/lat, exactly. What
-is apart there is as far apart as its points and edges are (`geodesic_edges`); trees of boxes leave
-most of them out. Distances of boxes are bounded on a sphere: moved to a sphere whose radius is the
-least of the ellipsoid's radii of curvature, to the same longitude and latitude, nothing gets
-longer. Longitudes are gone round both ways, so that the antimeridian is no border: 180 and -180
-are the same, and so are all points of latitude 90.
+The module corresponds to `planar_distance`. Contact is decided in the plane of lon/lat, exactly.
+Shapes without contact are as far apart as their points and edges (`edge_distance`); trees of boxes
+exclude most of these. Distances of boxes are bounded on a sphere whose radius is the least radius
+of curvature of the ellipsoid: moving points there, with longitude and latitude unchanged, makes no
+path longer. Differences of longitude are taken both ways round, so the antimeridian is no border:
+180 and -180 are the same longitude, and all points at latitude 90 are the same.
 """
 
 from __future__ import annotations
@@ -42,33 +42,34 @@ from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 
-UNSURE_MARGIN_M = (
-    1e-6  # metres: no answer but UNSURE where the distance is as near to the bound as that
-)
-_COMPUTED_ERROR_M = 5e-7  # exceeds by far what a distance of two points can be off by
+UNSURE_MARGIN_M = 1e-6  # distances nearer to the bound than this are UNSURE
+_COMPUTED_ERROR_M = 5e-7  # far exceeds the error of the distance of two points
 _TOLERANCE_M = 2e-7
 _MAX_CELLS = 4096
 _FINE_TOLERANCE_M = 1e-9
 _MAX_FINE_CELLS = 1 << 18
-_FARTHEST_TOLERANCE_M = 1e-8  # what doubles tell apart of half the Earth
+_FARTHEST_TOLERANCE_M = 1e-8  # the resolution of doubles at half a meridian
 _MIN_DEGREE_M = MIN_CURVATURE_RADIUS_M * math.pi / 180.0
-_MAX_DEGREE_M = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
+_MAX_DEGREE_M = 111_700.0  # exceeds MAX_CURVATURE_RADIUS_M * math.pi / 180.0
 
 
 @no_refcount
 def within_distance_wgs84_pairs(g, h, first, second, distances, scratch, out):
-    """out[k] = `within_distance_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
+    """Write `within_distance_wgs84` of shapes first[k] of g and second[k] of h to out[k].
+
+    distances : (n,) float64, metres.
+    """
     for k in range(second.shape[0]):
         out[k] = within_distance_wgs84(g, first[k], h, second[k], distances[k], scratch)
 
 
 @inlined
 def within_distance_wgs84(g, a, h, b, d, scratch):
-    """Whether shapes a of g and b of h are at most d metres apart: `YES`, `NO` or `UNSURE`.
+    """Return whether shapes a of g and b of h are at most d metres apart: `YES`, `NO` or `UNSURE`.
 
-    `UNSURE` only where the distance is within `UNSURE_MARGIN_M` of d, or where edges lie so evenly about
-    that far apart that the search was given up. `NO` for a row that is no geometry, and for a d
-    that is negative or NaN. room : Scratch, for any number of chains.
+    `UNSURE` only if the distance is within `UNSURE_MARGIN_M` of d, or if edges lie at about that
+    distance for so long that the search was given up. `NO` for a row without geometry, and for d
+    negative or NaN. scratch : TreeScratch, for any number of chains.
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
@@ -85,7 +86,10 @@ def within_distance_wgs84(g, a, h, b, d, scratch):
 
 @no_refcount
 def farthest_within_wgs84(g, a, h, b, d, scratch):
-    """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
+    """Return whether all points of shape a of g are within d metres of all points of b of h.
+
+    The result is as in `within_distance_wgs84`.
+    """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
     if _max_box_distance(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN_M:
@@ -101,10 +105,10 @@ def farthest_within_wgs84(g, a, h, b, d, scratch):
 
 @no_refcount
 def farthest_distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
-    """How far the farthest points of shapes a of g and b of h are apart in metres.
+    """Return the distance in metres of the farthest points of shapes a of g and b of h.
 
-    Only what is between `near_limit` and `far_limit` need be known: of less or more, some value that is
-    less or more will do.
+    It is precise only between `near_limit` and `far_limit`; beyond a limit, some value beyond it is
+    returned.
     """
     search = Search(near_limit, far_limit, _FARTHEST_TOLERANCE_M, _MAX_FINE_CELLS)
     low, _ = farthest_bracket(g, a, h, b, search, scratch.stack)
@@ -113,10 +117,10 @@ def farthest_distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
 
 @no_refcount
 def distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
-    """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
+    """Return the distance in metres of shapes a of g and b of h, 0 if they are in contact.
 
-    Only what is between `near_limit` and `far_limit` need be known: of less, some value that is at most
-    `near_limit` will do; of more, infinity. NaN for a row that is no geometry.
+    It is precise only between `near_limit` and `far_limit`: for a lesser distance some value up to
+    `near_limit` is returned, for a greater one infinity. NaN for a row without geometry.
     """
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
@@ -128,9 +132,9 @@ def distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
 @outlined
 @no_refcount
 def centroids_within_wgs84(g, a, h, b, d):
-    """Whether the centroids of shapes a of g and b of h are less than d metres apart.
+    """Return whether the centroids of shapes a of g and b of h are less than d metres apart.
 
-    `YES`, `NO` or `UNSURE`; see `within_distance_wgs84`. The centroids are those of the plane of lon/lat.
+    `YES`, `NO` or `UNSURE`, as in `within_distance_wgs84`. Centroids are computed in lon/lat.
     """
     ax, ay, a_error = centroid(g, a)
     bx, by, b_error = centroid(h, b)
@@ -148,9 +152,9 @@ def centroids_within_wgs84(g, a, h, b, d):
 
 @inlined
 def _distance_bracket(g, a, h, b, search, scratch):
-    """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
+    """Return bounds (low, high) of the distance; both are 0 if the shapes are in contact.
 
-    What is farther apart than `search.reach` may be left out, so that both may be infinite.
+    Parts farther apart than `search.far_limit` may be left out, so both may be infinite.
     """
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
@@ -279,8 +283,9 @@ def _narrow_by_leaves(g, i, h, j, search, degrees, half_chord, low, high):
 
 @inlined
 def _max_box_distance(box, other):
-    """No less than the distance of any two points of two boxes: a way straight in lon/lat is no
-    longer than on a plane where every degree is as long as the longest.
+    """Return an upper bound of the distance of any two points of two boxes.
+
+    A straight line in lon/lat is no longer than on a plane where every degree has the most metres.
     """
     dx = max(box["x1"] - other["x0"], other["x1"] - box["x0"])
     dy = max(box["y1"] - other["y0"], other["y1"] - box["y0"])
@@ -289,8 +294,9 @@ def _max_box_distance(box, other):
 
 @inlined
 def _beyond_limits(metres):
-    """What `_boxes_beyond` compares with: a distance in degrees, and the square of half its chord on a
-    unit sphere; with room for rounding.
+    """Return the limits that `_boxes_beyond` compares with, with a margin for rounding.
+
+    They are the distance in degrees, and the square of half its chord on a unit sphere.
     """
     metres = metres * (1.0 + 1e-9) + 1e-6
     half = metres / (2.0 * MIN_CURVATURE_RADIUS_M)
@@ -301,14 +307,14 @@ def _beyond_limits(metres):
 
 @kernel
 def _boxes_beyond(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
-    """Whether two boxes are surely farther apart than a distance is; see `_beyond_limits`."""
+    """Return whether two boxes are surely farther apart than the limits of `_beyond_limits`."""
     rise = max(v0 - y1, y0 - v1, 0.0)
     if rise > degrees:
         return True
     across = longitudes_between(x0, x1, u0, u1)
     if across == 0.0:
         return False
-    # The haversine of the arc, each of its parts as small as in these boxes it can be.
+    # The haversine formula, with a lower bound of each factor in these boxes.
     rise = _sine_lower_bound(math.radians(0.5 * rise))
     across = _sine_lower_bound(math.radians(0.5 * across))
     narrow = _cosine_lower_bound(math.radians(max(-y0, y1)))
@@ -318,13 +324,13 @@ def _boxes_beyond(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
 
 @inlined
 def _sine_lower_bound(x):
-    """No more than the sine of an angle from 0 to pi / 2, by its series."""
+    """Return a lower bound of the sine of an angle from 0 to pi / 2, by its series."""
     return x * (1.0 - x * x / 6.0)
 
 
 @inlined
 def _cosine_lower_bound(x):
-    """No more than its cosine, but not negative."""
+    """Return a lower bound of its cosine, at least 0."""
     square = x * x
     return max(1.0 - square * (1 / 2 - square * (1 / 24 - square / 720.0)), 0.0)
 

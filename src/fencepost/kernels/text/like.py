@@ -1,25 +1,25 @@
-"""SQL's LIKE, and the order of strings, on UTF-8 bytes.
+"""SQL's LIKE, and comparison of strings, on UTF-8 bytes.
 
-In a pattern `%` stands for any run of characters, `_` for exactly one, and a backslash makes the
-next character plain. `compile_pattern` turns it into bytes in which all of that is settled: two
-values that UTF-8 never uses stand for the wildcards, every other byte for itself.
+In a pattern `%` stands for any run of characters, `_` for exactly one character, and a backslash
+makes the next character literal. `compile_pattern` resolves these into bytes: two values that do
+not occur in UTF-8 are the wildcards, every other byte stands for itself.
 """
 
 from __future__ import annotations
 
 from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
-ANY_RUN, ONE = 0xFF, 0xFE
+ANY_RUN, ANY_CHARACTER = 0xFF, 0xFE
 
-# A byte that does not begin a character has 10 as its two highest bits.
-_HIGHEST_TWO, _CONTINUES = 0b1100_0000, 0b1000_0000
+# A byte inside a character has 10 as its two highest bits.
+_TOP_BITS, _CONTINUATION = 0b1100_0000, 0b1000_0000
 
 
 def compile_pattern(pattern: str) -> bytes:
-    """The pattern as `like` takes it; patterns that mean the same become the same.
+    """Return the pattern in the form that `like` takes; equivalent patterns become equal.
 
-    A backslash at the very end is plain. Of wildcards in a row, each `_` comes first and then at
-    most one `%`. Lone surrogates are let through.
+    A backslash at the end is literal. Of neighbouring wildcards, each `_` comes first, followed by
+    at most one `%`. Lone surrogates are kept.
     """
     compiled = bytearray()
     run_follows = False
@@ -28,7 +28,7 @@ def compile_pattern(pattern: str) -> bytes:
         if character == "%":
             run_follows = True
         elif character == "_":
-            compiled.append(ONE)
+            compiled.append(ANY_CHARACTER)
         else:
             if run_follows:
                 compiled.append(ANY_RUN)
@@ -42,30 +42,30 @@ def compile_pattern(pattern: str) -> bytes:
 
 @no_refcount
 def like(pattern, pattern_low, pattern_high, text, low, high):
-    """Whether the whole of text[low:high] fits the compiled pattern[pattern_low:pattern_high].
+    """Return whether text[low:high] matches the compiled pattern[pattern_low:pattern_high].
 
-    On a mismatch the last run takes in one character more; earlier runs need not be tried again.
-    So the steps are at most the text's length times that of the longest piece between two runs.
+    After a mismatch the last run is extended by one character; earlier runs need no second try. So
+    the number of steps is at most the text's length times the longest piece between two runs.
     """
     p = pattern_low
     t = low
-    after_run = -1  # where the pattern goes on after its last run; -1 before any
+    after_run = -1  # where the pattern continues after its last run; -1 before the first run
     run_stop = low  # where that run ends in the text
     while t < high:
         if p < pattern_high:
-            wanted = pattern[p]
-            if wanted == ANY_RUN:
+            expected = pattern[p]
+            if expected == ANY_RUN:
                 p += 1
                 if p == pattern_high:
                     return True
                 after_run = p
                 run_stop = t
                 continue
-            if wanted == text[t]:
+            if expected == text[t]:
                 p += 1
                 t += 1
                 continue
-            if wanted == ONE:
+            if expected == ANY_CHARACTER:
                 p += 1
                 t = _next_character(text, t, high)
                 continue
@@ -79,20 +79,21 @@ def like(pattern, pattern_low, pattern_high, text, low, high):
 
 @inlined
 def _next_character(text, t, high):
+    """Return where the character after the one at t begins."""
     t += 1
-    while t < high and text[t] & _HIGHEST_TWO == _CONTINUES:
+    while t < high and text[t] & _TOP_BITS == _CONTINUATION:
         t += 1
     return t
 
 
 @no_refcount
-def compare(some, low, high, others, other_low, other_high):
-    """-1, 0 or 1: how two strings are ordered, by bytes, which is by code points."""
+def compare(text, low, high, other_text, other_low, other_high):
+    """Return -1, 0 or 1: the order of two strings by bytes, which is their order by code points."""
     length = high - low
     other_length = other_high - other_low
     for k in range(min(length, other_length)):
-        a = some[low + k]
-        b = others[other_low + k]
+        a = text[low + k]
+        b = other_text[other_low + k]
         if a != b:
             return -1 if a < b else 1
     return (length > other_length) - (length < other_length)

@@ -1,22 +1,23 @@
-"""Texts and lists of strings to items: the tokenizer of `fencepost.events.tokenizer` on UTF-8.
+"""Tokenization of UTF-8 texts and lists of strings into items.
 
-What comes out lies as the items of `EventArrays` do. The distinct items of one list after another,
-each a prefix and the bytes of the word, end to end::
+Texts become the words of `fencepost.events.tokenizer`. The output has the layout of the items of
+`EventArrays`: the distinct items of list after list, each a prefix and the bytes of a word, end to
+end::
 
     text          [ s h a i l s s t o r m s o n ]
     item_start    [ 0         5           11    14 ]    one more than there are items
-    list_start    [ 0     2 ]                           list k is the items
+    list_start    [ 0     2 ]                           list k has the items
     list_stop     [ 2     3 ]                           list_start[k]:list_stop[k]
 
-A text is read once, byte by byte. The word at hand is written behind the last item, folded; where
-it ends, a hash table of this list's items says whether it is new, and if not, the next word is
-written over it. Items are numbered on from list to list and a slot holds the number of an item,
-so that slots of earlier lists count as empty and nothing is ever cleared.
+A text is read once, byte by byte. Each word is written, case folded, after the last item. At its
+end, a hash table of the items of this list tells whether the word is new; if not, the next word
+overwrites it. Items are numbered on from list to list and a slot holds the number of an item, so
+slots of earlier lists count as empty, and the table is never cleared.
 
-ASCII needs one table of 256 bytes. The other characters are found in two steps, by their blocks of
-128, of which few differ::
+A table of 256 bytes serves ASCII. Other characters are looked up in two steps, by blocks of 128,
+most of which are equal::
 
-    block     [ 3 3 0 1 1 1 ... ]        of code points 128 k to 128 k + 127, the number of a block
+    block     [ 3 3 0 1 1 1 ... ]        for code points 128 k to 128 k + 127, the number of a block
     fate      [ 128 of block 0 | 128 of block 1 | ... ]    SEPARATES, STAYS, or FOLDS + a folding
     folding   f is fold_bytes[fold_start[f]:fold_start[f + 1]]
 """
@@ -40,19 +41,19 @@ from fencepost.kernels.text.vocabulary import (
     same_bytes,
 )
 
-PREFIX = ord("s")  # what a string in a list, or a word of a text, begins with as an item
-SEPARATES, STAYS, FOLDS = 0, 1, 2
+PREFIX = ord("s")  # the first byte of an item that is a string or a word
+SEPARATES, STAYS, FOLDS = 0, 1, 2  # the fates of characters
 
 _BLOCK = 128
 _BLOCK_BITS = 7
 _CODE_POINTS = 0x110000
-_ENCODABLE = 0x200000  # what four bytes can say, if they are no UTF-8
-_MAX_GROWTH = 3  # of bytes by folding, so Unicode's rule of stability: U+0390, from 2 to 6
+_ENCODABLE = 0x200000  # what four bytes can encode, also in invalid UTF-8
+_MAX_GROWTH = 3  # of bytes by case folding, by Unicode's stability policy: U+0390 grows from 2 to 6
 _MIN_SLOTS = 16
 _SHIFT_32 = np.uint64(32)
 _ONE, _TWO, _THREE, _FOUR = (np.uint64(k) for k in range(1, 5))
 
-# Of each byte: its lower case in a word, 0 where it separates, and from 128 on _NOT_ASCII.
+# For each byte its lower case, 0 if it separates words, or _NOT_ASCII.
 _NOT_ASCII = 255
 _ASCII = np.zeros(256, np.uint8)
 for _char in range(128):
@@ -62,7 +63,7 @@ _ASCII[128:] = _NOT_ASCII
 
 
 class Characters(NamedTuple):
-    """What becomes of each character of a text."""
+    """The fate of each character of a text."""
 
     block: NDArray[np.uint16]
     fate: NDArray[np.uint16]
@@ -71,21 +72,21 @@ class Characters(NamedTuple):
 
 
 class TokenizerRules(NamedTuple):
-    """How texts become words."""
+    """The rules by which texts are tokenized."""
 
     characters: Characters
-    stop_words: Vocabulary  # of items that are left out
+    stop_words: Vocabulary  # items that are left out
 
 
 def empty_vocabulary() -> Vocabulary:
-    """A vocabulary without words."""
+    """Return a vocabulary without words."""
     words: Vocabulary = build(np.empty(0, np.uint8), np.zeros(1, np.int64))[0]
     return words
 
 
 @cache
 def ascii_characters() -> Characters:
-    """All that is needed for texts in ASCII; other characters separate."""
+    """Return the fates of characters for ASCII texts; all other characters separate words."""
     return Characters(
         np.zeros(_ENCODABLE // _BLOCK, np.uint16),
         np.full(_BLOCK, SEPARATES, np.uint16),
@@ -96,15 +97,15 @@ def ascii_characters() -> Characters:
 
 @cache
 def all_characters() -> Characters:
-    """Every character by the Unicode tables of the running Python."""
+    """Return the fates of all characters by the Unicode tables of the running Python."""
     points = np.arange(_CODE_POINTS, dtype="<u4").tobytes()
     text = points.decode("utf-32-le", "surrogatepass")
-    numbers: dict[bytes, int] = {bytes(2 * _BLOCK): 0}  # of blocks; in the first all separate
+    numbers: dict[bytes, int] = {bytes(2 * _BLOCK): 0}  # of blocks; in block 0 all separate
     blocks = np.zeros(_ENCODABLE // _BLOCK, np.uint16)
     foldings: list[bytes] = []
     for number in range(_CODE_POINTS // _BLOCK):
         part = text[number * _BLOCK : (number + 1) * _BLOCK]
-        # Letters, marks and numbers can be printed; what cannot be is escaped in ASCII.
+        # Letters, marks and numbers are printable, and `repr` escapes unprintable characters.
         if number == 0 or not repr(part).isascii():
             fates = _fates(part, foldings).tobytes()
             blocks[number] = numbers.setdefault(fates, len(numbers))
@@ -117,25 +118,32 @@ def all_characters() -> Characters:
 
 
 def _fates(chars: str, foldings: list[bytes]) -> NDArray[np.uint16]:
-    """What becomes of some characters; new foldings are appended."""
+    """Return the fates of some characters; append new foldings."""
     if chars.isalpha():
         fates = np.full(len(chars), STAYS, np.uint16)
     else:
         fates = np.array([category(char)[0] in "LMN" for char in chars], np.uint16)
     if chars.casefold() != chars:
-        for place, char in enumerate(chars):
-            if fates[place] == STAYS and char.casefold() != char:
-                fates[place] = FOLDS + len(foldings)
+        for position, char in enumerate(chars):
+            if fates[position] == STAYS and char.casefold() != char:
+                fates[position] = FOLDS + len(foldings)
                 foldings.append(char.casefold().encode())
     return fates
 
 
 @kernel
 def tokenize_texts(text, start, stop, rules_ref, list_start, list_stop):
-    """The distinct words of the texts text[start[k]:stop[k]], as items: their bytes and starts.
+    """Return the distinct words of each text as items: their bytes, and the start of each.
 
-    text : uint8, in UTF-8. start, stop : int64; a negative start is no text, and has no words.
-    rules_ref : of TokenizerRules. list_start, list_stop : int64, filled, counting from 0.
+    Parameters
+    ----------
+    text : uint8
+        Text k is text[start[k]:stop[k]], in UTF-8.
+    start, stop : (n,) int64
+        A negative start is a missing text, which has no words.
+    rules_ref : struct reference to TokenizerRules
+    list_start, list_stop : (n,) int64
+        Filled: the items of each text.
     """
     characters = rules_ref.arrays.characters
     stop_words = rules_ref.arrays.stop_words
@@ -165,11 +173,16 @@ def tokenize_texts(text, start, stop, rules_ref, list_start, list_stop):
 
 @kernel
 def deduplicate_lists(text, start, stop, list_low, list_high, list_start, list_stop):
-    """The distinct strings of each list, as items: their bytes and starts.
+    """Return the distinct strings of each list as items: their bytes, and the start of each.
 
-    text, start, stop : the strings text[start[k]:stop[k]]; one with a negative start is missing.
-    list_low, list_high : int64; a list is the strings list_low[t]:list_high[t].
-    list_start, list_stop : int64, filled, counting from 0.
+    Parameters
+    ----------
+    text, start, stop
+        String k is text[start[k]:stop[k]]; with a negative start it is missing.
+    list_low, list_high : (n,) int64
+        List t has the strings list_low[t]:list_high[t].
+    list_start, list_stop : (n,) int64
+        Filled: the items of each list.
     """
     out, item_start, slots = _allocate_for_lists(start, stop, list_low, list_high)
     items = 0
@@ -196,67 +209,68 @@ def deduplicate_lists(text, start, stop, list_low, list_high, list_start, list_s
 
 @kernel
 def _allocate_for_texts(text, start, stop):
-    """Arrays that hold the items of these texts, however many; and a hash table for the longest."""
+    """Allocate arrays for all items that texts can have, and a hash table for the longest text."""
     size = 0
     words = 0
-    most = 0
+    max_items = 0
     for t in range(start.shape[0]):
         if start[t] < 0:
             continue
         beyond_ascii = 0
         for k in range(start[t], stop[t]):
             beyond_ascii += text[k] >> 7
-        own = _max_words(start[t], stop[t])
-        size += stop[t] - start[t] + (_MAX_GROWTH - 1) * beyond_ascii + own
-        words += own
-        most = max(most, own)
-    return _allocate(size, words, most)
+        max_words = _max_words(start[t], stop[t])
+        size += stop[t] - start[t] + (_MAX_GROWTH - 1) * beyond_ascii + max_words
+        words += max_words
+        max_items = max(max_items, max_words)
+    return _allocate(size, words, max_items)
 
 
 @kernel
 def _allocate_for_lists(start, stop, list_low, list_high):
-    """The same for these lists."""
+    """Allocate arrays for the items of lists, and a hash table for the longest list."""
     size = 0
     items = 0
-    most = 0
+    max_items = 0
     for t in range(list_low.shape[0]):
         for k in range(list_low[t], list_high[t]):
             if start[k] >= 0:
                 size += 1 + stop[k] - start[k]
         items += list_high[t] - list_low[t]
-        most = max(most, 2 * (list_high[t] - list_low[t]))
-    return _allocate(size, items, most)
+        max_items = max(max_items, 2 * (list_high[t] - list_low[t]))
+    return _allocate(size, items, max_items)
 
 
 @inlined
-def _allocate(size, items, most):
+def _allocate(size, items, max_items):
     starts = np.empty(items + 1, np.int64)
     starts[0] = 0
-    return np.empty(size, np.uint8), starts, np.full(_slot_count(most), -1, np.int64)
+    return np.empty(size, np.uint8), starts, np.full(_slot_count(max_items), -1, np.int64)
 
 
 @inlined
 def _max_words(start, stop):
-    """How many words a text of so many bytes can have."""
+    """Return the most words that a text of this length has."""
     return (stop - start + 1) // 2
 
 
 @inlined
-def _slot_count(most):
-    """A power of two, and more than so many: a search finds an empty slot."""
+def _slot_count(max_items):
+    """Return a power of two above `max_items`, so that every search meets an empty slot."""
     count = _MIN_SLOTS
-    while count <= most:
+    while count <= max_items:
         count *= 2
     return count
 
 
 @kernel
 def _write_word(text, start, stop, characters, out, out_start):
-    """Write the word that begins at text[start]; where to go on, and where the word ends in `out`.
+    """Write the word at text[start] to `out`.
 
-    What separates it from the next is passed over, and may be all there is.
+    Returns where reading continues, after the separator, and where the word ends. The word is empty
+    if text[start] is a separator.
     """
-    # Indexing by an unsigned number needs no check for negative ones: a third of the time.
+    # An unsigned index saves the check for negative numbers, a third of the time.
     k = np.uint64(start)
     end = np.uint64(stop)
     write = np.uint64(out_start)
@@ -292,9 +306,9 @@ def _write_word(text, start, stop, characters, out, out_start):
 
 @inlined
 def _code_point(text, k, stop):
-    """The code point at text[k], and where the next begins; a NUL where this is no UTF-8.
+    """Return the code point at text[k], or 0 for invalid UTF-8, and where the next begins.
 
-    So no character has fewer bytes beyond ASCII than its code point needs, and there is room.
+    So each code point has at least as many bytes as its encoding needs, and the output fits.
     """
     lead = np.uint32(text[k])
     length = _TWO if lead < 0xE0 else _THREE if lead < 0xF0 else _FOUR
@@ -313,13 +327,17 @@ def _code_point(text, k, stop):
 
 @inlined
 def _fate(characters, code):
+    """Return the fate of a code point."""
     block = np.uint32(characters.block[code >> _BLOCK_BITS])
     return characters.fate[np.uint32(block << _BLOCK_BITS | code & (_BLOCK - 1))]
 
 
 @inlined
 def _is_new(out, end, key, item_start, first, items, slots, slot_count):
-    """Whether out[item_start[items]:end] is none of the items from `first` on; it gets a slot."""
+    """Return whether the item that ends at `end` differs from the items from `first` on.
+
+    A new item gets a slot.
+    """
     last_slot = np.uint64(slot_count - 1)
     at = key >> _SHIFT_32 & last_slot
     while slots[at] >= first:

@@ -1,23 +1,24 @@
-"""Strings to numbers: a hash table of byte strings in three flat arrays, built once.
+"""`Vocabulary`: distinct byte strings, numbered, with a hash table in three flat arrays.
 
-Words are numbered in the order in which they first appear. The bytes of all words lie end to
-end; `slots` is an open-addressing table of word numbers, at most half full, so that a search
-ends soon at an empty slot::
+Words are numbered in the order in which they first appear. The bytes of all words lie end to end;
+`slots` is an open-addressing table of word numbers, at most half full, so a search soon meets an
+empty slot::
 
     slots    [ . 2 . . 0 . 1 . ]      EMPTY or the number of a word; a power of two of them
     start    [ 0 4 9 ]                word w is bytes[start[w]:start[w + 1]]
     bytes    [ h a i l s t o r m ]
 
-A word is looked for from the slot that the upper half of its hash names, onwards. Beside the number
-a slot holds the lower half of the word's hash, so that other words are passed by without a look
-at their bytes; the word itself is always compared byte for byte: equal hashes cost time, never a
-wrong answer. The hash is arithmetic on unsigned 64-bit numbers alone, so that a table built on one
-machine can be memory-mapped on another.
+The upper half of a word's hash names the slot where its search begins. A slot holds the number of a
+word and the lower half of its hash, so a search passes most other words without reading their
+bytes. The word itself is always compared byte for byte: equal hashes cost time, never a wrong
+answer. The hash is arithmetic on unsigned 64-bit integers alone, so a table built on one machine
+can be memory-mapped on another.
 
-In a large table each of the three arrays is a wait for memory. `look_up_all` therefore takes words
-by runs, one array after the other, and asks for what it will read next of all of them at once.
+In a large table each of the three arrays costs a cache miss. `look_up_all` therefore processes
+batches of words, one array after the other, and prefetches for all words of a batch.
 
-`fill_slots` and `row_in_slots` find rows by name, over strings that lie end to end already.
+`fill_slots` and `row_in_slots` are a smaller table that finds rows by name, over strings that
+already lie end to end.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ NO_WORD = -2
 EMPTY = 2**64 - 1
 
 _MIN_SLOTS = 8
-_BATCH = 64  # words on their way at once
+_BATCH = 64  # words that are looked up together
 _NO_SLOT = np.uint64(EMPTY)
 _LOWER_HALF = np.uint64(2**32 - 1)
 # The odd constants of SplitMix64 (Steele, Lea & Flood 2014, figure 15). All operands are
-# unsigned: Numba makes a float of an unsigned and a signed 64-bit number.
+# unsigned: of an unsigned and a signed 64-bit integer Numba makes a float.
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _OTHER_FACTOR = np.uint64(0x94D049BB133111EB)
@@ -53,33 +54,33 @@ _1, _2, _3, _4, _5, _6, _7, _EIGHT = (np.uint64(k) for k in range(1, 9))
 
 
 class Vocabulary(NamedTuple):
-    """Distinct byte strings and their numbers."""
+    """Distinct byte strings, numbered."""
 
     slots: NDArray[np.uint64]  # lower half of the hash << 32 | number of the word
-    start: Ints  # one more than there are words
+    start: Ints  # of each word, and the end of the last
     bytes: Bytes
 
 
 def encode(strings: Sequence[str]) -> tuple[Bytes, Ints]:
-    """The strings in UTF-8, end to end, and where each starts; lone surrogates are let through."""
+    """Return strings in UTF-8, end to end, and where each starts; lone surrogates are kept."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     start = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=start[1:])
-    # A bytearray, because a view of one is writable: kernels need no second signature.
+    # A bytearray, because its views are writable: kernels need no second signature.
     return np.frombuffer(bytearray().join(encoded), np.uint8), start
 
 
 @kernel
 def build(text, start):
-    """The vocabulary of the strings text[start[k]:start[k + 1]], and the number of each.
+    """Build the vocabulary of the strings text[start[k]:start[k + 1]], which may repeat.
 
-    They may repeat; at most 2**32 - 1 may be distinct. text : uint8. start : (n + 1) int64. The
-    numbers are (n,) uint32.
+    Returns it, and the number of each string: (n,) uint32. text : uint8. start : (n + 1,) int64. At
+    most 2**32 - 1 strings may be distinct.
     """
     count = start.shape[0] - 1
     ids = np.empty(count, np.uint32)
-    hashes = np.empty(count, np.uint64)  # of the words
-    first_seen = np.empty(count, np.int64)  # the first string that is each word
+    hashes = np.empty(count, np.uint64)  # of each word
+    first_seen = np.empty(count, np.int64)  # of each word: the first string that is equal to it
     slots = np.full(_MIN_SLOTS, _NO_SLOT, np.uint64)
     keys = np.empty(_BATCH, np.uint64)
     words = 0
@@ -121,10 +122,11 @@ def build(text, start):
 
 @kernel
 def add_words(vocabulary, words, text, start, ids):
-    """Add strings to a vocabulary that has room for them and so many words; the words then.
+    """Append strings to a vocabulary of `words` words. Return the new number of words.
 
-    ids : (n,) int64, the number of each string. At most half of the slots may be in use
-    afterwards. Whoever looks up words meanwhile finds those that were there.
+    The vocabulary must have capacity, with at most half of its slots in use afterwards. A word is
+    written before its slot; a concurrent reader of the slot relies on it because it compares bytes.
+    ids : (n,) int64, filled with the number of each string.
     """
     for k in range(start.shape[0] - 1):
         key = hash_bytes(text, start[k], start[k + 1])
@@ -146,7 +148,7 @@ def add_words(vocabulary, words, text, start, ids):
 
 @kernel
 def enlarge_slots(vocabulary, words, more):
-    """Slots for so many words of a vocabulary, and so many more."""
+    """Return slots for `words` words of a vocabulary and `more` others."""
     hashes = np.empty(words, np.uint64)
     for k in range(words):
         hashes[k] = hash_bytes(vocabulary.bytes, vocabulary.start[k], vocabulary.start[k + 1])
@@ -158,7 +160,7 @@ def enlarge_slots(vocabulary, words, more):
 
 @kernel
 def _double_slots(slots, hashes):
-    """A table of twice the size for the words that have these hashes."""
+    """Return a table of twice the size for the words that have these hashes."""
     slots = np.full(2 * slots.shape[0], _NO_SLOT, np.uint64)
     for word in range(hashes.shape[0]):
         at = _first_slot(slots, hashes[word])
@@ -171,9 +173,9 @@ def _double_slots(slots, hashes):
 @outlined
 @no_refcount
 def look_up_all(vocabulary, text, start, stop, out):
-    """out[k] = the number of the word text[start[k]:stop[k]], or `UNKNOWN`; (n,) int64 all three.
+    """Write to `out` the number of each word text[start[k]:stop[k]], or `UNKNOWN`.
 
-    `NO_WORD` where start[k] is negative.
+    `NO_WORD` where start[k] is negative. start, stop, out : (n,) int64.
     """
     slots = vocabulary.slots
     for first in range(0, out.shape[0], _BATCH):
@@ -190,13 +192,13 @@ def look_up_all(vocabulary, text, start, stop, out):
                 prefetch(vocabulary.bytes, vocabulary.start[out[k]])
         for k in range(first, last):
             if out[k] >= 0 and not _is_equal(vocabulary, out[k], text, start[k], stop[k]):
-                own = hash_bytes(text, start[k], stop[k])
-                out[k] = look_up_hashed(vocabulary, own, text, start[k], stop[k])
+                key = hash_bytes(text, start[k], stop[k])
+                out[k] = look_up_hashed(vocabulary, key, text, start[k], stop[k])
 
 
 @inlined
 def _first_candidate(slots, key):
-    """The first word of which a slot says that it may have this hash, or `UNKNOWN`."""
+    """Return the first word whose slot has the lower half of this hash, or `UNKNOWN`."""
     at = _first_slot(slots, key)
     while slots[at] != _NO_SLOT and not _has_hash(slots[at], key):
         at = _next_slot(slots, at)
@@ -205,7 +207,7 @@ def _first_candidate(slots, key):
 
 @no_refcount
 def look_up_hashed(vocabulary, key, text, low, high):
-    """The number of the word text[low:high], whose hash is `key`, or `UNKNOWN`."""
+    """Return the number of the word text[low:high], whose hash is `key`, or `UNKNOWN`."""
     slots = vocabulary.slots
     at = _first_slot(slots, key)
     while slots[at] != _NO_SLOT:
@@ -251,9 +253,10 @@ def _word_in(slot):
 
 @kernel
 def hash_bytes(text, low, high):
-    """A 64-bit hash of text[low:high]: its bytes by eights, little end first, and its length.
+    """Return a 64-bit hash of the length and bytes of text[low:high].
 
-    The last eight bytes may overlap those before; a shorter string is taken as it is.
+    The bytes are read as little-endian words of eight; the last word may overlap the one before. A
+    shorter string is one word.
     """
     length = np.uint64(high - low)
     key = _SEED ^ length
@@ -273,27 +276,27 @@ def hash_bytes(text, low, high):
 
 
 @inlined
-def same_bytes(some, low, high, others, other_low, other_high):
-    """Whether two strings are equal."""
+def same_bytes(text, low, high, other_text, other_low, other_high):
+    """Return whether two strings are equal."""
     if high - low != other_high - other_low:
         return False
     length = np.uint64(high - low)
     k = np.uint64(low)
     j = np.uint64(other_low)
     if length < _EIGHT:
-        return _few_bytes(some, k, length) == _few_bytes(others, j, length)
+        return _few_bytes(text, k, length) == _few_bytes(other_text, j, length)
     end = np.uint64(high) - _EIGHT
     while k < end:
-        if _eight_bytes(some, k) != _eight_bytes(others, j):
+        if _eight_bytes(text, k) != _eight_bytes(other_text, j):
             return False
         k += _EIGHT
         j += _EIGHT
-    return _eight_bytes(some, end) == _eight_bytes(others, np.uint64(other_high) - _EIGHT)
+    return _eight_bytes(text, end) == _eight_bytes(other_text, np.uint64(other_high) - _EIGHT)
 
 
 @inlined
 def _eight_bytes(text, k):
-    """Eight bytes as a number; written so that the compiler makes one load of it."""
+    """Return eight bytes as an integer, in a form that compiles to one load."""
     return (
         np.uint64(text[k])
         | np.uint64(text[k + _1]) << _BYTE_SHIFTS[1]
@@ -308,7 +311,7 @@ def _eight_bytes(text, k):
 
 @inlined
 def _few_bytes(text, k, count):
-    """Fewer than eight bytes as a number."""
+    """Return fewer than eight bytes as an integer."""
     number = np.uint64(0)
     for i in range(count):
         number = number << _BYTE_SHIFTS[1] | np.uint64(text[k + np.uint64(i)])
@@ -323,7 +326,7 @@ _SHIFT = np.uint64(32)
 def fill_slots(slots, text, start):
     """Enter the rows of distinct strings text[start[k]:start[k + 1]] in `slots`.
 
-    slots : uint32, all `EMPTY_SLOT`; a power of two of them, and at least twice as many as strings.
+    slots : uint32, all `EMPTY_SLOT`; a power of two of them, at least twice the number of strings.
     """
     last = slots.shape[0] - 1
     for row in range(start.shape[0] - 1):
@@ -336,7 +339,7 @@ def fill_slots(slots, text, start):
 
 @kernel
 def row_in_slots(slots, text, start, name):
-    """The row of a string, or -1. name : its bytes."""
+    """Return the row of the string with the bytes `name`, or -1."""
     last = slots.shape[0] - 1
     at = np.int64(hash_bytes(name, np.int64(0), np.int64(name.shape[0])) >> _SHIFT) & last
     while slots[at] != EMPTY_SLOT:

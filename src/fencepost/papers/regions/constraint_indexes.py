@@ -32,7 +32,7 @@ from fencepost.filters.checks import (
     Term,
 )
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.text.like import ANY_RUN, ONE, compile_pattern
+from fencepost.kernels.text.like import ANY_CHARACTER, ANY_RUN, compile_pattern
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.table_engine import literal_of, truth
 
@@ -267,7 +267,7 @@ def _form(pattern: str) -> tuple[str, str]:
     run = bytes([ANY_RUN])
     opens, closes = compiled.startswith(run), compiled.endswith(run)
     inner = compiled[int(opens) : len(compiled) - int(closes)]
-    if ANY_RUN in inner or ONE in inner:
+    if ANY_RUN in inner or ANY_CHARACTER in inner:
         return "form", pattern
     text = inner.decode("utf-8", "surrogatepass")
     if opens and closes:

@@ -1,7 +1,7 @@
-"""Compiled functions over NumPy arrays, on which matching, detection and geometry rest.
+"""Compiled functions over NumPy arrays: the kernels of matching, detection and geometry.
 
-Kernels import NumPy and Numba only, never raise, and allocate nothing for each row. Callers check
-their input first. `runtime/compilation.py` says how kernels are compiled and where the machine
+Kernels import NumPy and Numba only, never raise, and do not allocate per row. Callers check the
+input first. `runtime/compilation.py` says how kernels are compiled and where the machine
 code is kept.
 
 - `detect/`: Live members of composite events, and the join that completes pairs

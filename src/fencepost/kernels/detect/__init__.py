@@ -1,7 +1,5 @@
-"""Joins of events that composites ask for.
+"""Detection of composite events: live members, and the join that completes pairs.
 
-- `join_partners`: An event that arrives, and all that it makes a pair with: one call from its
-  corners to rows
-- `member_grid`: Live members: what may still be part of a detection, found by pool, place and
-  time
+- `join_partners`: The partners of a new event in composites of two members, in one call
+- `member_grid`: Live members of composite events, in hash grids by pool, place and time
 """

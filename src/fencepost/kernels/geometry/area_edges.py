@@ -93,7 +93,7 @@ def touched_boxes(boxes, record, edges, e):
 
 @inlined
 def sides_of_boxes(boxes, record, edges, e):
-    """Return which boxes of a block lie strictly left of an edge's line, and which right, as bits."""
+    """Return which boxes of a block lie strictly left of an edge's line, and right, as bits."""
     ax, ay = edges[e, _AX], edges[e, _AY]
     ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
     left_x, right_x = (0, 2) if uy > 0.0 else (2, 0)
@@ -110,7 +110,7 @@ def sides_of_boxes(boxes, record, edges, e):
 
 @inlined
 def passes_through_box(boxes, record, k, edges, e):
-    """Return whether an edge that may touch a box passes right through it, with both ends outside."""
+    """Return whether an edge that may touch a box passes through it, with both ends outside."""
     x0 = boxes[record, 0, k]
     y0 = boxes[record, 1, k]
     x1 = boxes[record, 2, k]
@@ -164,7 +164,7 @@ def _slab(y0, y1, y):
 def build_slabs(g, a, edges):
     """Divide an area's box into horizontal slabs, and list the edges in each.
 
-    Slab s has the edges slabs[slabs[s]:slabs[s + 1]]. The array is empty if there are too many edges.
+    Slab s has the edges slabs[slabs[s]:slabs[s + 1]]. The array is empty for too many edges.
     """
     y0 = g.shapes[a]["y0"]
     y1 = g.shapes[a]["y1"]
@@ -195,8 +195,8 @@ def build_slabs(g, a, edges):
 def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0, x1, y1):
     """Return the relation of an event to a region, by side tests of the region's vertices.
 
-    low, high : the event's edges near[low:high]. touching, bit : which of them may touch the region.
-    first, points : the region's vertices in x and y. Return OVERLAPS; CLEAR if no edge touches the
+    low, high : the event's edges near[low:high]. touching, bit : which edges may touch the region.
+    first, points : the region's vertices in x and y. Returns OVERLAPS; CLEAR if no edge touches the
     region, which is connected; or UNDECIDED.
     """
     if points == 0 or points > _MAX_REGION_VERTICES or points * (high - low) > _MAX_SIDE_TESTS:
@@ -294,7 +294,7 @@ def _may_any_touch(edges, near, low, high, nodes, node, window):
 
 @inlined
 def _extreme_sides(edges, e, x0, y0, x1, y1):
-    """Return the side tests of a box's corners furthest to the left of an edge's line, and right."""
+    """Return the side tests of the corners of a box furthest left and right of an edge's line."""
     ux, uy = edges[e, _UX], edges[e, _UY]
     left = ux * ((y1 if ux > 0.0 else y0) - edges[e, _AY]) - uy * (
         (x0 if uy > 0.0 else x1) - edges[e, _AX]
@@ -307,7 +307,7 @@ def _extreme_sides(edges, e, x0, y0, x1, y1):
 
 @inlined
 def _edge_contact(edges, e, px, py, qx, qy, width, height):
-    """Return OVERLAPS if an edge crosses another segment, CLEAR if they do not meet, or UNDECIDED."""
+    """Return OVERLAPS if an edge crosses a segment, CLEAR if they do not meet, or UNDECIDED."""
     ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
     if segment_boxes_disjoint(ax, ay, bx, by, px, py, qx, qy):
         return CLEAR

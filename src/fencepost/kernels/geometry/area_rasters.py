@@ -237,7 +237,7 @@ def _coarsen(fine, coarse):
 
 @inlined
 def raster_facts(a, b, k, first, stop):
-    """Return the facts about an area with raster `a` and area k of rasters `b`, from rows first:stop.
+    """Return facts about an area with raster `a` and area k of rasters `b`, from rows first:stop.
 
     a : (3, words). b : (n, 3, words).
     """

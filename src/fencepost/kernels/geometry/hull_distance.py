@@ -52,7 +52,7 @@ def relate_hull_pairs(g, h, first, second, out):
 
 @kernel
 def relation_of_hulls(g, a, h, b):
-    """Return `CONTAINED` if hull a of g lies in the closed hull b of h, else `OVERLAP` or `DISJOINT`."""
+    """Return `CONTAINED` if hull a of g is in hull b of h, or `OVERLAP`, or `DISJOINT`."""
     if is_hull_inside(g, a, h, b):
         return CONTAINED
     _, high = hull_distance_bounds(g, a, h, b, True)

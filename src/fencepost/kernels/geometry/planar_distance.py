@@ -130,10 +130,10 @@ def distance(g, a, h, b, scratch):
 
 @inlined
 def _distance_bracket(g, a, h, b, near_limit, far_limit, scratch):
-    """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
+    """Return bounds (low, high) of the distance; both are 0 if the shapes are in contact.
 
-    Pairs surely farther apart than `far_limit` are left out: without others, both are infinite. Stops
-    as soon as high is at most `near_limit`.
+    Pairs surely farther apart than `far_limit` are left out; if there are no others, both bounds
+    are infinite. The search stops as soon as high is at most `near_limit`.
     """
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:

@@ -1,21 +1,15 @@
-"""Events against segments of subscriptions.
+"""Matching of events against segments of subscriptions.
 
-- `check_evaluation`: The checks of a filter, one by one: what a condition compares of an event,
-  in a record
-- `check_prefetch`: Asking for the memory that checks will read, before they are evaluated
-- `match_scratch`: What a thread reuses from match to match, and how it grows
-- `posting_matches`: Posted filters, by words and by strings, for several events in one go: looked
-  for, then decided
-- `posting_search`: Events' words and places against posted filters, laid out as `posts_arrays`
-  says
-- `region_points`: Points against regions, many events at a time
-- `region_walk`: Which of many regions stand in a wanted relation to an event, without looking at
-  most of them
-- `result_pairs`: Pairs of events and subscriptions: brought into the order of the events,
-  numbered, sorted
-- `segment_search`: Events against a segment of subscriptions: candidates from the access paths,
-  then their checks
-- `signature_keys`: Strings, and the place beside them, as one posting
-- `single_event`: One event from its values to what it matches, in one call
-- `word_string_keys`: Words together with a string of another column
+- `check_evaluation`: Evaluation of the checks of a filter
+- `check_prefetch`: Prefetching of the memory that checks read
+- `match_scratch`: Arrays that a thread reuses from match to match
+- `posting_matches`: From hits among keyword postings to matches and candidates
+- `posting_search`: Search of keyword postings for a batch of events
+- `region_points`: Search of regions for events that are points, in batches
+- `region_walk`: Search of regions for one event of any geometry
+- `result_pairs`: Ordering and numbering of pairs of an event and a subscription
+- `segment_search`: Search of segments: candidates, then their checks; start reading here
+- `signature_keys`: Posting words that stand for strings in several columns
+- `single_event`: Matching of one event in one call
+- `word_string_keys`: Posting words that stand for a word and a string
 """

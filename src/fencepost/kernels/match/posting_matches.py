@@ -1,8 +1,8 @@
-"""What a batch of events finds among the keyword postings: matches, and candidates to be checked.
+"""Matches and candidates among keyword postings, for a batch of events.
 
-`posting_search` returns hits: entries of posting lists under a word of the event, whose box images
-meet the event's. Here each hit is tested for its other words and for contact with its exact box or
-disc.
+`posting_search` returns hits: entries of posting lists that share a word with the event and whose
+box images meet the event's. Here each hit is tested for its other words, and for contact with its
+exact box or disc.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from fencepost.kernels.match.posting_search import (
 from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 
-BATCH_EVENTS = 64  # the most events in a batch
+BATCH_EVENTS = 64  # maximum in a batch
 _DISTANCE = 16  # hits between a prefetch and the read that it is for
 _ONE = np.uint64(1)
 
 
 class PostingMatches(NamedTuple):
-    """What a batch of events found, event after event."""
+    """The matches and candidates of a batch of events, event after event."""
 
     matches: Positions  # subscriptions
     candidates: Positions  # filters
-    stops: NDArray[np.int64]  # (BATCH_EVENTS + 1, 2): where event k - 1 ends in both; row 0 is 0
+    stops: NDArray[np.int64]  # (BATCH_EVENTS + 1, 2): where event k - 1 ends in both arrays
 
 
 @outlined
@@ -57,14 +57,14 @@ def find_posting_matches(
 
     segment, events_ref : struct references to SegmentArrays and EventArrays. item_id,
     word_string_keys, signature_keys : see `find_hits`. begin : the first event.
-    scratch : PostingScratch. out : PostingMatches, filled; it has room for every hit.
+    scratch : PostingScratch. out : PostingMatches, filled; it must have capacity for all hits.
     """
     postings = segment.arrays.postings
     events = events_ref.arrays
     first_signature_key = segment.arrays.vocabulary.start.shape[0] - 1
     hit_count = -1
     stop = begin
-    while hit_count < 0:  # ends: a batch of one event always fits
+    while hit_count < 0:  # terminates: one event always fits
         stop = min(signature_keys.shape[1], begin + scratch.limits[BATCH_SIZE])
         hit_count = find_hits(
             postings, events, item_id, word_string_keys, signature_keys, first_signature_key,
@@ -110,18 +110,9 @@ def _sort_by_event(scratch, hit_count, events, stops, is_sorted):
 @outlined
 @no_refcount
 def _decide(
-    postings,
-    filter_subscription,
-    events,
-    item_id,
-    word_string_keys,
-    begin,
-    stop,
-    hit_count,
-    tree_scratch,
-    scratch,
-    out,
-):
+    postings, filter_subscription, events, item_id, word_string_keys, begin, stop, hit_count,
+    tree_scratch, scratch, out
+):  # fmt: skip
     """Write to `out` the subscriptions that match, and the filters whose checks must decide."""
     shapes = events.shapes
     matches = candidates = np.int64(0)
@@ -130,12 +121,12 @@ def _decide(
     for k in range(min(_DISTANCE, hit_count)):
         _prefetch_entry(postings, sorted_hits, k)
     for e in range(begin, stop):
-        # Row e - begin held where the event's hits end; from here on, where its matches begin.
+        # Row e - begin had the end of the event's hits; from here on, the start of its matches.
         last = out.stops[e - begin, 0]
         out.stops[e - begin, 0] = matches
         out.stops[e - begin, 1] = candidates
-        marked_column = np.int64(-1)  # whose words have their bits set
-        box_group = np.int64(-1)  # whose geometry column x0, y0, x1, y1 were read from
+        marked_column = np.int64(-1)  # the column whose words have their bits set
+        box_group = np.int64(-1)  # the group whose geometry column gave x0, y0, x1, y1
         x0 = y0 = x1 = y1 = 0.0
         row = np.int64(-1)
         while j < last:
@@ -175,7 +166,7 @@ def _decide(
                 x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
                 x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
             is_point = x0 == x1 and y0 == y1
-            # Branch-free where a branch would be mispredicted: write always, count if it holds.
+            # No branch that would be mispredicted: write always, and count if the test holds.
             if not box_decides:
                 out.matches[matches] = subscription
                 out.candidates[candidates] = owner

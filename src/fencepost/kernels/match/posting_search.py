@@ -1,9 +1,9 @@
-"""Search of keyword postings, laid out as in `posting_arrays`, for a batch of events.
+"""Search of keyword postings, in the layout of `posting_arrays`, for a batch of events.
 
-An event searches the posting lists of its words or, where few blocks of entries are near, those
-blocks for its words. Nearly all of the time is cache misses. A batch of events is therefore
-searched in stages over one queue of words, then lists, then blocks: each item is prefetched when it
-is appended, and read when its turn comes.
+An event searches the posting lists of its words. If only few blocks of entries are near it, it
+searches these blocks for its words instead. Nearly all of the time is cache misses. A batch of
+events is therefore searched in stages over one queue of words, then lists, then blocks: each item
+is prefetched when it is appended, and read when its turn comes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MAX_SEQUENTIAL_ENTRIES = 2**16  # so few entries stay in the cache, so batches g
 CERTAIN = np.uint32(2**31)  # bit of a hit's entry: its exact box is known to meet the event's
 ENTRY = np.uint32(2**31 - 1)  # mask of the entry itself
 
-_BLOCKS_A_WORD = 1  # this many blocks of entries cost as much as the lists of one word
+_BLOCKS_A_WORD = 1  # blocks whose search costs as much as the lists of one word
 _BLOCK_BUDGET = 2  # give up spatial search after this many times the expected number of blocks
 _FILTER_MASK = 64 * FILTER_WORDS - 1
 _BLOCK_BITS = 28
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
-_FULL = -1  # returned where the queue or the hits have no room
+_FULL = -1  # returned if the queue or the hits do not fit
 _NO_SEARCH, _BY_WORDS, _BY_PLACE = range(3)  # how an event searches the lists of a group
 _NO_SOURCE = 2**32 - 1  # in place of a source group: the lists of filters that need no word
 
@@ -63,7 +63,7 @@ QUERY = np.dtype(
         ("b", "u2"),
         ("c", "u2"),
         ("d", "u2"),
-        ("low", "u2"),  # the image of its number, twice, or `ANY_LOW` and `ANY_HIGH` without one
+        ("low", "u2"),  # the image of its number, twice; `ANY_LOW` and `ANY_HIGH` without a number
         ("high", "u2"),
         ("way", "u1"),  # _NO_SEARCH, _BY_WORDS or _BY_PLACE
         ("needs_words", "u1"),  # in the query of a source group: its words are to be searched
@@ -78,11 +78,11 @@ class PostingScratch(NamedTuple):
     word_filter: NDArray[np.uint64]  # a bit for each value of a word's last 16 bits: fits in L1
     queries: NDArray[np.void]  # QUERY, for each event and group
     queue: NDArray[np.void]  # QUEUE_ITEM
-    blocks: Positions  # what `search_boxes` found
+    blocks: Positions  # output of `search_boxes`
     hits: NDArray[np.void]  # HIT, in any order
     hits_by_event: NDArray[np.void]  # the same hits, event after event
-    limits: NDArray[np.int64]  # at BATCH_SIZE, the size of the next batch; at SEQUENTIAL_LIMIT, the
-    # most entries with which events are searched one by one
+    limits: NDArray[np.int64]  # BATCH_SIZE: the size of the next batch; SEQUENTIAL_LIMIT:
+    # up to this many entries, events are searched one by one
 
 
 @outlined
@@ -105,7 +105,7 @@ def find_hits(
     postings : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, or -1.
     word_string_keys : see `find_word_string_keys`. signature_keys : (signatures, events), see
     `find_signature_keys`; key k is word `first_signature_key + k`. scratch : PostingScratch, whose
-    bits are all 0. Returns the number of hits, or -1 if the hits or the queue have no room.
+    bits are all 0. Returns the number of hits, or -1 if the hits or the queue do not fit.
     """
     groups = postings.groups.shape[0]
     no_word = np.int64(postings.token_lists.shape[0] - 2)  # has the lists of filters without words
@@ -261,7 +261,7 @@ def _search_by_place(
 ):
     """Append the entries of group g near event e whose posting word the event has.
 
-    Returns the new number of hits, or -1 if more blocks are near than budgeted, or no room is left.
+    Returns the new number of hits, or -1 if the near blocks exceed the budget or hits do not fit.
     """
     first = np.int64(postings.groups[g]["block"])
     box = scratch.queries[event * postings.groups.shape[0] + g]
@@ -583,7 +583,7 @@ def search_boxes(boxes, first, count, nodes, node, a, b, c, d, stack, out, max_r
     """Write to `out` the numbers, from 0, of the boxes first:first + count that meet a, b, c, d.
 
     boxes, a, b, c, d : images. nodes, node : the tree over the boxes, where there are more than
-    `MAX_FLAT_SIZE`. out : uint32, room for `count`. Returns how many boxes meet; as soon as these
+    `MAX_FLAT_SIZE`. out : (count,) uint32. Returns how many boxes meet; as soon as these
     are more than `max_rows`, some number above it.
     """
     row_count = 0

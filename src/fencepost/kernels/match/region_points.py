@@ -20,7 +20,7 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
 
-BATCH_EVENTS = 64  # the most events in a batch
+BATCH_EVENTS = 64  # maximum in a batch
 _QUEUE_SIZE = 2**13  # blocks, regions or hits of a batch; with more of them, the batch is smaller
 _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(2**32 - 1)

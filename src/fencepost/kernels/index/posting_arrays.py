@@ -2,10 +2,11 @@
 
 A filter that needs several words stands in the posting list of the rarest of them, with its other
 words and with the box that the event's geometry must meet. An event searches only the lists of its
-own words::
+own words. A word, or token, is a number: first the words of the vocabulary, then the signature keys
+(`signature_keys`), then the keys of a word and a string (`word_string_keys`), and last one number
+for filters without words::
 
-    token_lists  [ 0 1 . 1 2 ]      word t has the lists token_lists[t]:token_lists[t + 1]; one
-                                    more "word" at the end has the lists of filters without words
+    token_lists  [ 0 1 . 1 2 ]      word t has the lists token_lists[t]:token_lists[t + 1]
     lists        [ . . ]            each is a range of entries, and the root of the list's tree
     boxes        [ 16 x0 | 16 y0 | 16 x1 | 16 y1 ] [ ...      blocks of 16 entries; the last block
                                     of a list is shorter
@@ -26,8 +27,7 @@ and its entry number. An event that meets few of these blocks for the number of 
 the blocks for its words, instead of searching the lists of the words.
 
 *Words combined with a string.* The filters of a group with a string column also need one of several
-strings in that column. They are posted under words that each stand for a string and a word, see
-`kernels/match/word_string_keys.py`.
+strings in that column. They are posted under keys that each stand for a word and a string.
 
 *Bounds of a number.* Evaluating the checks of a hit costs cache misses. A group may therefore name
 a number column; the bounds between which an entry needs that number are 16-bit images too, by a
@@ -46,13 +46,13 @@ from fencepost.kernels.runtime.compilation import inlined
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.text.vocabulary import Vocabulary
 
-MAX_FLAT_SIZE = 32  # of a list or of boxes: up to here there is no tree, as none pays
+MAX_FLAT_SIZE = 32  # boxes without a tree over them; a tree pays only for more
 PIECES = 256  # of a map; each has this many of the 2**16 images
 PADDING = 64  # numbers after the last block: 16 lanes may be read past its end
 CELL_BITS = 3  # a list has a bit for each of 16 x 8 cells: whether a box meets it
 NOTHING, BOX, DISC = range(3)  # what decides a hit: its checks; contact with its box; distance
 SIGNATURES = 2**30  # in place of a list column: the words are signature keys
-DENSITY_BITS = 6  # of each axis: 64 x 64 cells have a count of the blocks that meet them
+DENSITY_BITS = 6  # `density` has 64 x 64 cells
 
 _LAST = PIECES * PIECES - 1
 ANY_LOW, ANY_HIGH = 0, _LAST  # bounds of an entry without bounds; images of no number
@@ -106,8 +106,9 @@ class PostingArrays(NamedTuple):
     rest_start: Positions
     rest: Positions
     owner: Positions  # of each entry: a subscription or a filter
-    exact: Floats  # (entries, 4): its box; for DISC x, y, and two bounds of the squared distance:
-    # up to the first an event is surely near, beyond the second it is surely not
+    # (entries, 4): the box; or for DISC x, y and two squared distances: up to the first a point is
+    # surely near, beyond the second it is surely not.
+    exact: Floats
     spatial_tokens: Positions  # by size and along the curve: the word of each entry
     spatial_entries: Positions  # and its number
     spatial_boxes: NDArray[np.uint16]

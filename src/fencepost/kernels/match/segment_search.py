@@ -61,7 +61,7 @@ STRINGS, TRUTHS, ABSENCES = range(3)
 NUMBERS, PREFIXES, SUFFIXES = range(3)
 PREFIX_BYTES = 6  # a double holds an integer of this many bytes exactly
 _FULL = -1  # returned where `uncertain` is full
-_MIN_UNSORTED = 16  # from this many results on, sorting rows saves time when they are named
+_MIN_UNSORTED = 16  # from this many results on, sorting rows saves time in naming them
 _SPACE, _COLUMN = np.uint64(62), np.uint64(32)  # the bits where these parts of a key begin
 
 
@@ -82,8 +82,8 @@ class SegmentArrays(NamedTuple):
     equality_key: NDArray[np.uint64]  # ascending; key k has the filters
     equality_start: NDArray[np.uint32]  # equality_filter[equality_start[k]:equality_start[k + 1]]
     equality_filter: NDArray[np.uint32]
-    tree_column: NDArray[np.uint32]  # the geometry column of each tree
-    interval_source: NDArray[np.uint8]  # of each tree: NUMBERS, PREFIXES or SUFFIXES
+    tree_column: NDArray[np.uint32]  # of each tree of `trees`: a geometry column
+    interval_source: NDArray[np.uint8]  # of each tree of `intervals`: NUMBERS, PREFIXES or SUFFIXES
     interval_column: NDArray[np.uint32]  # of each tree: a number or string column
     scan: NDArray[np.uint32]  # filters that every event visits
     scan_column: NDArray[np.int32]  # the geometry column that must meet the box; -1 without a box
@@ -92,8 +92,8 @@ class SegmentArrays(NamedTuple):
     path: NDArray[np.uint8]  # of each filter: see `engine.selectivity.AccessPath`
     selectivity: NDArray[np.float32]  # of each filter: the expected part of events that find it
     state: NDArray[np.int64]  # deleted rows and other numbers: see `match_scratch`
-    region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
-    region_direct: NDArray[np.uint8]  # of each tree: 1: owners are subscriptions; 0: filters
+    region_column: NDArray[np.uint32]  # of each tree of `regions`: a geometry column
+    region_direct: NDArray[np.uint8]  # likewise 1: owners are subscriptions; 0: filters
     signatures: SignatureArrays
     postings: PostingArrays
     regions: RegionArrays
@@ -109,7 +109,7 @@ class EventArrays(NamedTuple):
     number: NDArray[np.float64]  # NaN for no number
     number_rest: NDArray[np.float64]  # the number is the sum of both
     truth: NDArray[np.int8]  # 0, 1, or -1 for unknown
-    missing: NDArray[np.uint8]
+    missing: NDArray[np.uint8]  # 1 if the attribute is missing
     string_start: NDArray[np.int64]  # in `text`; -1 for no string
     string_stop: NDArray[np.int64]
     geometry: NDArray[np.int64]  # a row of `shapes`, or -1
@@ -193,8 +193,7 @@ def _match_segment(
 ):
     """Append the matches of all events in segment s.
 
-    Return the new counts of results and uncertain.
-
+    Returns the new counts of results and of uncertain filters.
     segment, events : struct references, as in all functions called here: passing the arrays of a
     segment takes 700 machine words a call, and longer than most checks.
     """

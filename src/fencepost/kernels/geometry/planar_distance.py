@@ -1,17 +1,18 @@
-"""How far apart two shapes are in the plane: in doubles, with error bounds that always hold.
+"""Distances of shapes in the plane, in doubles, with error bounds that always hold.
 
-Contact is decided exactly (`orient`, `locate`). Shapes that are apart are nearest at a vertex of
-one and an edge or point of the other, so their distance is the least over such pairs. Each pair
-gives a value and a bound on its error; the least of them all without and with their errors
-bracket the distance: ``low <= distance <= high``. The bracket answers a question about a
-threshold, unless the threshold lies within it. Then the answer is `UNSURE`, and exact
-arithmetic, which is not here, must decide.
+Contact is decided exactly (`orient`, `locate`). Shapes without contact are nearest at a vertex of
+one shape and an edge or point of the other, so their distance is the least over such pairs. Each
+pair gives a value and an error bound; the least value minus error, and the least value plus error,
+bracket the distance: ``low <= distance <= high``. The bracket decides whether the distance is
+within a bound, unless the bound lies in the bracket. Then the answer is `UNSURE`, and the caller
+must decide by exact arithmetic.
 
-The bounds hold with or without fused multiply-add. With u = 2**-53, a difference of coordinates
-is off by at most u of itself, a product of two by 3 u, a sum of two products by 4 u of their
-sizes, a length by 4 u; `_RELATIVE` is 16 u, so there is room for the rounding of the bounds
-themselves. What underflow does to a square is far below `_TINY`, and to a length below
-`_TINY_LENGTH`. Overflow makes bounds infinite or undefined, so the answer `UNSURE`.
+The error bounds hold with or without fused multiply-add. With u = 2**-53, the relative error is at
+most u for a difference of coordinates, 3 u for a product of two, and 4 u for a length; for a sum of
+two products the error is at most 4 u times the sum of their sizes. `_RELATIVE` is 16 u, which
+covers the rounding of the bounds themselves. The effect of underflow is far below `_TINY` on a
+square, and far below `_TINY_LENGTH` on a length. Overflow makes bounds infinite or NaN, so the
+answer is `UNSURE`.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ _TINY_LENGTH = 1e-144
 
 @no_refcount
 def within_distance_pairs(g, h, first, second, distances, scratch, out):
-    """out[k] = `within_distance` of shapes first[k] of g and second[k] of h, and of distances[k].
+    """Write `within_distance` of shapes first[k] of g and second[k] of h, and distances[k], to
+    out[k].
 
-    A `first` of length one stands for as many as there are in `second`.
+    A `first` of length 1 is used for every k.
     """
     shared_first = first.shape[0] == 1
     for k in range(second.shape[0]):
@@ -60,10 +62,10 @@ def within_distance_pairs(g, h, first, second, distances, scratch, out):
 
 @inlined
 def within_distance(g, a, h, b, d, scratch):
-    """Whether shapes a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
+    """Return whether shapes a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
 
-    `UNSURE` only for shapes that are not in contact and a d above 0. `NO` for a row that is no
-    geometry, and for a d that is negative or NaN. room : Scratch, for any number of chains.
+    `UNSURE` only for shapes that are not in contact and d above 0. `NO` for a row without geometry,
+    and for d negative or NaN. scratch : TreeScratch, for any number of chains.
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
@@ -79,9 +81,10 @@ def within_distance(g, a, h, b, d, scratch):
 
 @no_refcount
 def farthest_within(g, a, h, b, d):
-    """Whether no point of shape a of g is more than d from a point of b of h, as `within_distance`.
+    """Return whether all points of shape a of g are within d of all points of shape b of h.
 
-    Of two shapes vertices are farthest. `UNSURE` also for a d of 0.
+    The result is as in `within_distance`, but `UNSURE` also for d = 0. The farthest points are
+    vertices.
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
@@ -103,21 +106,23 @@ def farthest_within(g, a, h, b, d):
 
 @no_refcount
 def farthest_distance(g, a, h, b):
-    """About how far the farthest points of shapes a of g and b of h are apart."""
-    most = 0.0
+    """Return the approximate distance of the farthest points of shapes a of g and b of h."""
+    max_distance = 0.0
     for c in range(*chains_of(g, a)):
         for p in range(*points_of(g, c)):
             for k in range(*chains_of(h, b)):
                 for q in range(*points_of(h, k)):
-                    most = max(most, length_with_error(h.x[q] - g.x[p], h.y[q] - g.y[p])[0])
-    return most
+                    max_distance = max(
+                        max_distance, length_with_error(h.x[q] - g.x[p], h.y[q] - g.y[p])[0]
+                    )
+    return max_distance
 
 
 @no_refcount
 def distance(g, a, h, b, scratch):
-    """About how far shapes a of g and b of h are apart; 0 exactly where they are in contact.
+    """Return the approximate distance of shapes a of g and b of h, exactly 0 if they touch.
 
-    NaN for a row that is no geometry.
+    NaN for a row without geometry.
     """
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
@@ -236,9 +241,9 @@ def _edges_to_edges(g, a, h, b, near_limit, far_limit, scratch):
 
 @no_refcount
 def any_chain_within(g, a, h, b, stack):
-    """Whether a first point of a chain of shape a lies in the area b.
+    """Return whether the first point of a chain of shape a lies in the area b.
 
-    With edges that nowhere touch b's, that is whether a part of a lies in b.
+    If the edges of the shapes do not touch, this tells whether a part of a lies in b.
     """
     if h.shapes[b]["dimension"] == AREAS:
         for c in range(*chains_of(g, a)):
@@ -250,11 +255,13 @@ def any_chain_within(g, a, h, b, stack):
 
 @inlined
 def _narrow_by_leaves(g, i, h, j, near_limit, far_squared, low, high):
-    """Narrow the bracket by the edges below two leaves: each edge with the others' first vertices.
+    """Narrow the bracket by the edges below two leaves.
 
-    The last vertex of a chain, which is first of no edge, goes with its last edge.
+    Each edge is tested with the first vertices of the other edges. The last vertex of a chain,
+    where
+    no edge begins, is tested together with the last edge.
     """
-    # A leaf's edges are of one chain.
+    # The edges below a leaf belong to one chain.
     _, g_stop = points_of(g, chain_of(g, i))
     _, h_stop = points_of(h, chain_of(h, j))
     for p in range(*edges(g, i)):
@@ -285,12 +292,12 @@ def _narrow_by_leaves(g, i, h, j, near_limit, far_squared, low, high):
 
 @inlined
 def narrow_bracket(low, high, value, error):
-    """The bracket of the lesser of two distances; NaN may stand for any."""
+    """Return the bracket of the lesser of two distances; NaN stands for an unknown value."""
     lower = value - error
     if not lower >= low:
         low = lower if lower > 0.0 else 0.0
-    most = value + error
-    return low, (most if most < high else high)
+    upper = value + error
+    return low, (upper if upper < high else high)
 
 
 # ------------------------------------------------------------------------------- single distances
@@ -298,17 +305,17 @@ def narrow_bracket(low, high, value, error):
 
 @inlined
 def length_with_error(dx, dy):
-    """The length of a difference of two points, and a bound on its error."""
+    """Return the length of a vector of coordinate differences, and its error bound."""
     value = math.sqrt(dx * dx + dy * dy)
     return value, _RELATIVE * value + _TINY_LENGTH
 
 
 @no_refcount
 def distance_to_segment(px, py, ax, ay, bx, by):
-    """The distance of p from the segment from a to b, and a bound on its error.
+    """Return the distance of p from the segment from a to b, and its error bound.
 
-    Where it is in doubt whether p lies beside the segment or beyond an end of it, the distance
-    from its line will do: it falls short by no more than p can lie beyond that end.
+    If rounding hides whether p lies beside the segment or beyond an end, the distance from the line
+    is returned. It is too small by at most the length by which p can lie beyond that end.
     """
     vx = bx - ax
     vy = by - ay
@@ -334,7 +341,7 @@ def distance_to_segment(px, py, ax, ay, bx, by):
 
 @no_refcount
 def in_contact(px, py, nx, ny, qx, qy, mx, my):
-    """Whether two segments whose boxes meet have a point in common."""
+    """Return whether two segments have a point in common."""
     if segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
         return False
     p_side = orient(qx, qy, mx, my, px, py)
@@ -349,16 +356,17 @@ def in_contact(px, py, nx, ny, qx, qy, mx, my):
 
 @inlined
 def _squared_upper_bound(distance):
-    """A square that no computed square of a distance up to this one exceeds."""
+    """Return an upper bound of all computed squares of distances up to this one."""
     return distance * distance * (1.0 + _RELATIVE) + _TINY
 
 
 def squared_bounds(
     distances: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each distance: a computed square up to the first is of points surely within it.
+    """Return two bounds of computed squared distances, for each distance d.
 
-    One above the second is of points surely farther apart. The squares of the distances are finite.
+    Points with a square up to the first are surely within d, and points with a square above the
+    second are surely farther apart. The squares of the distances must be finite.
     """
     square = distances * distances
     return square * (1.0 - _RELATIVE) - _TINY, square * (1.0 + _RELATIVE) + _TINY
@@ -366,7 +374,7 @@ def squared_bounds(
 
 @inlined
 def _max_box_distance(boxes, i, other_boxes, j):
-    """No less than the distance of any two points of two boxes."""
+    """Return an upper bound of the distance of any two points of two boxes."""
     dx = max(boxes[i]["x1"] - other_boxes[j]["x0"], other_boxes[j]["x1"] - boxes[i]["x0"])
     dy = max(boxes[i]["y1"] - other_boxes[j]["y0"], other_boxes[j]["y1"] - boxes[i]["y0"])
     value, error = length_with_error(dx, dy)
@@ -375,7 +383,7 @@ def _max_box_distance(boxes, i, other_boxes, j):
 
 @inlined
 def _squared_box_gap(boxes, i, other_boxes, j):
-    """The square of the distance of two boxes."""
+    """Return the squared distance of two boxes."""
     dx = _interval_gap(boxes[i]["x0"], boxes[i]["x1"], other_boxes[j]["x0"], other_boxes[j]["x1"])
     dy = _interval_gap(boxes[i]["y0"], boxes[i]["y1"], other_boxes[j]["y0"], other_boxes[j]["y1"])
     return dx * dx + dy * dy
@@ -383,7 +391,7 @@ def _squared_box_gap(boxes, i, other_boxes, j):
 
 @inlined
 def _squared_point_box_gap(boxes, k, x, y):
-    """The square of the distance of a point from a box."""
+    """Return the squared distance of a point and a box."""
     dx = _interval_gap(x, x, boxes[k]["x0"], boxes[k]["x1"])
     dy = _interval_gap(y, y, boxes[k]["y0"], boxes[k]["y1"])
     return dx * dx + dy * dy
@@ -391,7 +399,7 @@ def _squared_point_box_gap(boxes, k, x, y):
 
 @inlined
 def _squared_edge_box_gap(boxes, k, px, py, nx, ny):
-    """The square of the distance of the box of an edge from a box."""
+    """Return the squared distance of the box of an edge and another box."""
     x0, x1 = min_max(px, nx)
     y0, y1 = min_max(py, ny)
     dx = _interval_gap(x0, x1, boxes[k]["x0"], boxes[k]["x1"])
@@ -401,7 +409,7 @@ def _squared_edge_box_gap(boxes, k, px, py, nx, ny):
 
 @inlined
 def _squared_edge_gap(px, py, nx, ny, qx, qy, mx, my):
-    """The square of the distance of the boxes of two edges."""
+    """Return the squared distance of the boxes of two edges."""
     px0, px1 = min_max(px, nx)
     qx0, qx1 = min_max(qx, mx)
     dx = _interval_gap(px0, px1, qx0, qx1)
@@ -413,7 +421,7 @@ def _squared_edge_gap(px, py, nx, ny, qx, qy, mx, my):
 
 @inlined
 def _interval_gap(low, high, other_low, other_high):
-    """How far two closed intervals are apart."""
+    """Return the distance of two closed intervals."""
     if other_low > high:
         return other_low - high
     return low - other_high if low > other_high else 0.0
@@ -424,14 +432,17 @@ def _interval_gap(low, high, other_low, other_high):
 
 @kernel
 def centroids(g, out):
-    """out[s] = x, y and error of shape s of g (see `centroid`). out : (shapes, 3) doubles."""
+    """Write to `out`, (shapes, 3) float64, the `centroid` of each shape: x, y and error."""
     for s in range(out.shape[0]):
         out[s, 0], out[s, 1], out[s, 2] = centroid(g, s)
 
 
 @no_refcount
 def centroids_within(g, a, h, b, d):
-    """Whether the centroids of shapes a of g and b of h are less than d apart, as `closer_than`."""
+    """Return whether the centroids of shapes a of g and b of h are less than d apart.
+
+    The result is as in `closer_than`.
+    """
     ax, ay, a_error = centroid(g, a)
     bx, by, b_error = centroid(h, b)
     return closer_than(ax, ay, a_error, bx, by, b_error, d)
@@ -439,9 +450,9 @@ def centroids_within(g, a, h, b, d):
 
 @no_refcount
 def closer_than(ax, ay, a_error, bx, by, b_error, d):
-    """Whether two places, known up to their errors, are less than d apart: `YES`, `NO`, `UNSURE`.
+    """Return whether two points, known up to their errors, are less than d apart.
 
-    `NO` where d or an error is NaN.
+    `YES`, `NO` or `UNSURE`; `NO` if d or an error is NaN.
     """
     if not (d > 0.0 and a_error >= 0.0 and b_error >= 0.0):
         return NO
@@ -457,13 +468,13 @@ def closer_than(ax, ay, a_error, bx, by, b_error, d):
 @outlined
 @no_refcount
 def centroid(g, a):
-    """(x, y, error): the centroid of shape a of g, and how far from (x, y) the true one can be.
+    """Return (x, y, error): the centroid of shape a of g, and a bound of its distance from (x, y).
 
-    The mean of its distinct points, or of its lines by length, or of its areas by area. NaN for
-    a row that is no geometry.
+    It is the mean of points, of lines weighted by length, or of areas weighted by area. NaN for a
+    row without geometry.
 
     Sums are of coordinates relative to the middle of the shape's box, in units of a power of two
-    near its size, which costs no rounding: whatever the size, each is at most about 1.
+    near its size. The scaling costs no rounding, and makes every coordinate at most about 1.
     """
     dimension = g.shapes[a]["dimension"]
     if dimension < POINTS:
@@ -486,24 +497,24 @@ def centroid(g, a):
             weight, size, x, y = _line_sums(g, a, middle_x, middle_y, unit)
         else:
             weight, size, x, y = _point_sums(g, a, middle_x, middle_y, unit)
-        # Each term is off by less than 16 roundings of its size, and each addition by one of the
-        # sum; the sums for x and y have terms of up to twice the size.
+        # The error of each term is less than 16 roundings of its size, that of each addition one
+        # rounding of the sum; the sums for x and y have terms of up to twice the size.
         uncertainty = 2.0 * (count + 16) * _ROUNDING * size + count * _TINY_LENGTH
         if weight > 2.0 * uncertainty:
             error = 2.0 * (3.0 * uncertainty / (weight - uncertainty) + _RELATIVE) / unit
             x = middle_x + x / weight / unit
             y = middle_y + y / weight / unit
             return x, y, error + 2.0 * _ROUNDING * (abs(x) + abs(y))
-    # All that is known is that it lies in the box.
+    # The weight may be 0: the centroid lies anywhere in the box.
     across = max(x1 - middle_x, middle_x - x0) + max(y1 - middle_y, middle_y - y0)
     return middle_x, middle_y, 2.0 * across
 
 
 @no_refcount
 def _area_sums(g, a, middle_x, middle_y, unit):
-    """Twice the area, the same with all terms positive, and the sums for x and y.
+    """Return twice the area, the same with all terms positive, and the sums for x and y.
 
-    Holes run the other way round, so they count as negative.
+    Holes run clockwise, so their terms are negative.
     """
     weight = size = x_sum = y_sum = 0.0
     for c in range(*chains_of(g, a)):
@@ -511,7 +522,7 @@ def _area_sums(g, a, middle_x, middle_y, unit):
         for k in range(first, stop - 1):
             x = (g.x[k] - middle_x) * unit
             y = (g.y[k] - middle_y) * unit
-            # The edge's own differences: its two products are then small where it is short.
+            # With the differences of the edge's ends, both products of a short edge are small.
             left = x * ((g.y[k + 1] - g.y[k]) * unit)
             right = y * ((g.x[k + 1] - g.x[k]) * unit)
             cross = left - right
@@ -524,7 +535,7 @@ def _area_sums(g, a, middle_x, middle_y, unit):
 
 @no_refcount
 def _line_sums(g, a, middle_x, middle_y, unit):
-    """The length, again the length as all terms are positive, and the sums for x and y."""
+    """Return the length, twice (all its terms are positive), and the sums for x and y."""
     weight = x_sum = y_sum = 0.0
     for c in range(*chains_of(g, a)):
         first, stop = points_of(g, c)
@@ -540,7 +551,7 @@ def _line_sums(g, a, middle_x, middle_y, unit):
 
 @no_refcount
 def _point_sums(g, a, middle_x, middle_y, unit):
-    """The number of points, again that number, and the sums for x and y."""
+    """Return the number of points, twice, and the sums for x and y."""
     x_sum = y_sum = 0.0
     chain, _ = chains_of(g, a)
     first, stop = points_of(g, chain)

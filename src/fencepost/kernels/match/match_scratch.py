@@ -41,7 +41,7 @@ class MatchScratch(NamedTuple):
     postings: PostingScratch  # its bits are all 0 between matches
     posting_matches: PostingMatches
     points: PointScratch
-    numbers: NDArray[np.int64]  # keys of the words and strings of a few events
+    numbers: NDArray[np.int64]  # keys of the words and strings of a few events: see `EventKeys`
     candidates: NDArray[np.uint32]  # filters whose checks are to be evaluated
     seen: NDArray[np.uint64]  # a bit for each subscription; all 0 between matches
     results: NDArray[np.uint32]  # subscriptions, see `match_events`

@@ -34,7 +34,7 @@ from fencepost.kernels.runtime.simd import WIDTH, admitting, inside, lowest, mee
 
 FILTER_WORDS = 2**10  # machine words of 64 bits in `word_filter`
 BATCH_SIZE, SEQUENTIAL_LIMIT = 0, 1  # indices of `limits`
-MAX_SEQUENTIAL_ENTRIES = 2**16  # so few entries stay in the cache, so batches gain nothing
+MAX_SEQUENTIAL_ENTRIES = 2**16  # this many entries stay in the cache, and batches gain nothing
 CERTAIN = np.uint32(2**31)  # bit of a hit's entry: its exact box is known to meet the event's
 ENTRY = np.uint32(2**31 - 1)  # mask of the entry itself
 

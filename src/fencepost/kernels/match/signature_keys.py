@@ -1,9 +1,9 @@
 """Signature keys: one posting word that stands for strings in several columns.
 
 A filter that needs strings in some columns is posted (`posting_arrays`) under the key of these
-strings, with the box that the event's geometry must meet. Its *signature* is the list of the
-columns. An event has at most one key for each signature of a segment, and searches only the lists
-of these keys::
+strings, with the box that the event's geometry must meet. The *signature* of the filter is the list
+of these columns. An event has at most one key for each signature of a segment, and searches only
+the lists of these keys::
 
     start, columns   [ 0 2 3 ]  [ 0 3 | 1 ]     signature s is columns[start[s]:start[s + 1]]
     words            a vocabulary of keys: the signature and the numbers of the strings, as bytes;

@@ -55,9 +55,9 @@ def match_point(context_ref, x, y, now, version):
     Returns
     -------
     int
-        How many numbers were written. Minus the number needed if `answer` is too small, with
-        nothing written. 0 if the event must be matched as a batch: a coordinate is out of bounds,
-        or a distance too close to call.
+        How many numbers were written. Minus the number needed if `answer` is too small. 0 if the
+        event must be matched with `match_events`, because a coordinate is out of bounds or a
+        distance too close to call.
     """
     context = context_ref.arrays
     if not (abs(x) <= context.max_abs_x and abs(y) <= context.max_abs_y):
@@ -73,7 +73,7 @@ def match_point(context_ref, x, y, now, version):
 def match_one(context_ref, xy, chain_start, chain_part, shape_chain, dimension, now, version):
     """Match the event of a context with any shapes, given as in `lay_out_unchecked`.
 
-    The result is as in `match_point`; it is 0, too, if the shapes cannot be laid out.
+    The result is as in `match_point`, and also 0 if the shapes cannot be laid out.
     """
     context = context_ref.arrays
     shapes, usable = lay_out_unchecked(

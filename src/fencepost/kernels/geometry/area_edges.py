@@ -226,11 +226,11 @@ def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, 
 @outlined
 @no_refcount
 def relate_by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
-    """What the edges near[low:high] do to the boundary of an area, within a window.
+    """Relate the edges near[low:high] to the boundary of an area, within a window.
 
     window : x0, y0, x1, y1 of a box that holds every common point of the two boundaries.
     width, height : of an extent of both areas. stack : scratch of `STACK` uint32.
-    Returns OVERLAPS where edges cross, CLEAR where they have no common point, or UNDECIDED.
+    Returns OVERLAPS if edges cross, CLEAR if they have no common point, or UNDECIDED.
     """
     clear = True
     stack[0] = root(h, shape)

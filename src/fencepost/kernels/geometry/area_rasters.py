@@ -91,7 +91,7 @@ def rasterize_areas(g, rows, tree_of, extents, fine, coarse):
 
 @kernel
 def rasterize_area(g, shape, extent, fine, coarse, stack):
-    """Fill the rasters of an area: fine (3, SIDE), coarse (3, COARSE_WORDS), uint64."""
+    """Fill the rasters of an area: fine (3, RASTER_SIDE), coarse (3, COARSE_WORDS), uint64."""
     x_scale = RASTER_SIDE / (extent[2] - extent[0])
     y_scale = RASTER_SIDE / (extent[3] - extent[1])
     fine[:] = 0

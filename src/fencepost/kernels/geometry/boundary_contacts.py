@@ -50,7 +50,7 @@ def classify_direction_one_pass(px, py, previous_x, previous_y, next_x, next_y, 
 
 @inlined
 def previous_vertex(g, chain, vertex):
-    """The point before a vertex of a ring."""
+    """Return the point before a vertex of a ring."""
     first, stop = points_of(g, chain)
     return vertex - 1 if vertex > first else stop - 2
 

@@ -29,38 +29,38 @@ def new_tree_scratch(max_chains: int) -> TreeScratch:
 
 @inlined
 def root(g, shape):
-    """The root node of a shape's tree."""
+    """Return the root node of a shape's tree."""
     return np.int64(g.shapes[shape + 1]["node"]) - 1
 
 
 @inlined
 def chains_of(g, shape):
-    """The range of a shape's chains: the first, and one past the last."""
+    """Return the range of a shape's chains: the first, and one past the last."""
     return np.int64(g.shapes[shape]["chain"]), np.int64(g.shapes[shape + 1]["chain"])
 
 
 @inlined
 def chain_of(g, node):
-    """The chain that owns all edges below a node, or -1 if several chains do."""
+    """Return the chain that owns all edges below a node, or -1 if several chains do."""
     return np.int64(g.nodes[node]["chain"])
 
 
 @inlined
 def points_of(g, chain):
-    """The range of a chain's points: the first, and one past the last."""
+    """Return the range of a chain's points: the first, and one past the last."""
     return np.int64(g.chains[chain]["start"]), np.int64(g.chains[chain + 1]["start"])
 
 
 @inlined
 def children(g, node):
-    """The range of a node's children: the first, and one past the last."""
+    """Return the range of a node's children: the first, and one past the last."""
     first = np.int64(g.nodes[node]["child"])
     return first, first + np.int64(g.nodes[node]["children"])
 
 
 @inlined
 def edges(g, node):
-    """The range of the edges below a node. Edge k runs from point k to point k + 1."""
+    """Return the range of the edges below a node. Edge k runs from point k to point k + 1."""
     first = np.int64(g.nodes[node]["first"])
     return first, first + np.int64(g.nodes[node]["edges"])
 

@@ -98,9 +98,9 @@ def hull_distance(g, a, h, b):
 
 @kernel
 def hull_distance_bounds(g, a, h, b, contact_only):
-    """Bounds (low, high) of the distance, both 0 where the hulls meet; else high is above 0.
+    """Return bounds (low, high) of the distance, both 0 if the hulls meet, else with high above 0.
 
-    only_contact : whether to stop, with any such bounds, when they are known to be apart.
+    only_contact : stop as soon as the hulls are known to be apart, with bounds that may be loose.
     """
     a_first, a_stop = g.start[a], g.start[a + 1]
     b_first, b_stop = h.start[b], h.start[b + 1]
@@ -164,7 +164,7 @@ def _segments_in_contact(g, a_first, a_stop, h, b_first, b_stop):
 
 @inlined
 def _highest_corner(h, first, stop):
-    """The highest corner; the rightmost of several."""
+    """Return the highest corner, and the rightmost of several."""
     highest = first
     for k in range(first + 1, stop):
         if h.y[k] > h.y[highest] or (h.y[k] == h.y[highest] and h.x[k] > h.x[highest]):

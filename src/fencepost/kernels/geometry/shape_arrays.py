@@ -168,7 +168,10 @@ def _report_defect(defect, place, s, code, x, y):
 
 @kernel
 def _leftmost_point(x, y, first, stop):
-    """The lexicographically least point. The turn of a simple ring there is its orientation."""
+    """Return the lexicographically least point.
+
+    The turn of a simple ring there is its orientation.
+    """
     corner = first
     for k in range(first + 1, stop):
         if x[k] < x[corner] or (x[k] == x[corner] and y[k] < y[corner]):
@@ -220,7 +223,7 @@ def count_nodes(chains, shapes):
 
 @kernel
 def _edges_per_leaf(edge_count):
-    """The number of edges that a leaf covers. All edges of a short chain share one leaf."""
+    """Return the number of edges that a leaf covers. All edges of a short chain share one leaf."""
     return EDGES_PER_LEAF if edge_count > 2 * EDGES_PER_LEAF else edge_count
 
 

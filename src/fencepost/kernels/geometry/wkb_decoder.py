@@ -1,17 +1,19 @@
-"""Columns of well-known binary as coordinates, with a reason for each row that cannot be used.
+"""Decoding of columns of well-known binary (WKB), with a reason for each row that cannot be used.
 
-A row is in bytes, of which `order` says how numbers are written (1: little-endian, 0: big-endian)::
+A row is a sequence of bytes. `order` is the byte order of its numbers (1: little-endian, 0:
+big-endian)::
 
     point            order kind  x y
     line             order kind  count  x y  x y ...
     polygon          order kind  rings  count  x y  x y ...  count  x y ...
-    of several       order kind  parts  and each part as above, with its own order and kind
+    multi-geometry   order kind  parts  and each part as above, with its own order and kind
 
-A kind may say that z, m or both follow each x and y, in the way of ISO (thousands) or of EWKB
-(flags), and that an SRID follows it, as in EWKB. All of these are passed over. Bytes after the end
-of a geometry are ignored. A point of two NaN is empty.
+A kind may say that z, m or both follow each x and y, as in ISO WKB (thousands) or EWKB (flags), and
+that an SRID follows the kind, as in EWKB. The decoder skips all of these. Bytes after the end of a
+geometry are ignored. A point of two NaN is empty.
 
-Nothing recurses, and nothing is read beyond a row. Whether coordinates are finite is not looked at.
+The decoder does not recurse, and reads nothing beyond a row. It does not check whether coordinates
+are finite.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ import numpy as np
 from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
 POINT_BYTES = 16
-MIN_CHAIN_BYTES = 21  # bytes that a chain takes, at least: a point
+MIN_CHAIN_BYTES = 21  # the size of the smallest chain, a point
 
-# Why a row cannot be used.
+# The reasons: why a row cannot be used.
 (
     USABLE,
     MISSING,
@@ -35,10 +37,10 @@ MIN_CHAIN_BYTES = 21  # bytes that a chain takes, at least: a point
     EMPTY,
     EMPTY_POINT,
 ) = range(9)
-EMPTY_CHAIN, SHORT_CHAIN, OPEN_RING = range(9, 12)  # `place` says which part and ring
+EMPTY_CHAIN, SHORT_CHAIN, OPEN_RING = range(9, 12)  # `place` has the part and ring
 
 _POINT, _LINE, _POLYGON, _MULTIPOINT, _MAX_KIND = 1, 2, 3, 4, 6
-_MIN_POINTS = (0, 1, 2, 3)  # points of a chain of each kind that is not empty
+_MIN_POINTS = (0, 1, 2, 3)  # by kind: points of a chain that is not empty
 _HEADER_BYTES, _COUNT_BYTES = 5, 4
 _HAS_Z, _HAS_M, _HAS_SRID = 0x80000000, 0x40000000, 0x20000000
 _SHIFTS = tuple(np.uint64(8 * k) for k in range(8))
@@ -47,12 +49,21 @@ _STEPS = tuple(np.uint64(k) for k in range(8))
 
 @no_refcount
 def decode_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension, reason, place):
-    """Write the shapes of a column; how many points and chains there are.
+    """Decode a column. Return the number of points and of chains.
 
-    data : uint8. ends : (rows + 1) int64, row k is data[ends[k]:ends[k + 1]]. x, y : uint64, the
-    bits of coordinates. chain_start, chain_part, shape_chain, dimension : as in `lay_out`, with
-    room for what so many bytes can hold. reason : uint8, filled; rows that are `MISSING` already
-    are not read. place : (rows, 2) int64, the part and the ring that a reason is about.
+    Parameters
+    ----------
+    data : uint8
+    ends : (rows + 1,) int64
+        Row k is data[ends[k]:ends[k + 1]].
+    x, y : uint64
+        Filled with the bits of coordinates.
+    chain_start, chain_part, shape_chain, dimension
+        Filled as in `lay_out`; they must have capacity for all shapes that the bytes can hold.
+    reason : (rows,) uint8
+        Filled; rows that are `MISSING` are not read.
+    place : (rows, 2) int64
+        Filled with the part and the ring that a reason refers to.
     """
     points, chains = np.int64(0), np.int64(0)
     for row in range(ends.shape[0] - 1):
@@ -83,7 +94,10 @@ def decode_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension
 
 @no_refcount
 def _read_row(data, offset, stop, x, y, chain_start, chain_part, points, chains, place):
-    """Write one shape behind `points` and `chains`: whether it is usable, its kind, both ends."""
+    """Append one shape after `points` and `chains`.
+
+    Returns the reason or USABLE, the kind, and the new numbers of points and chains.
+    """
     fault, kind, little_endian, stride, offset = _read_header(data, offset, stop)
     if fault != USABLE:
         return fault, kind, points, chains
@@ -145,7 +159,7 @@ def _read_row(data, offset, stop, x, y, chain_start, chain_part, points, chains,
 
 @inlined
 def _note_empty(code, before, place, part, ring):
-    """The fault of a row of which this is empty; the first one stays."""
+    """Return the reason of a row with an empty part: the first such reason is kept."""
     if before == USABLE:
         place[0], place[1] = part, ring
         return np.int64(code)
@@ -154,7 +168,7 @@ def _note_empty(code, before, place, part, ring):
 
 @inlined
 def _read_header(data, offset, stop):
-    """What is wrong with a head; its kind, whether little-endian, bytes a point, where it ends."""
+    """Return a reason or USABLE, the kind, whether little-endian, bytes a point, and the end."""
     if stop - offset < _HEADER_BYTES:
         return NO_HEADER, np.int64(0), True, np.int64(1), offset
     if data[offset] > 1:
@@ -176,7 +190,7 @@ def _read_header(data, offset, stop):
 
 @inlined
 def _read_count(data, offset, stop, little_endian):
-    """A number of what follows; -1 if there is none."""
+    """Return a count, or -1 if the row ends before it."""
     return (
         _read_uint32(data, offset, little_endian) if stop - offset >= _COUNT_BYTES else np.int64(-1)
     )
@@ -184,7 +198,7 @@ def _read_count(data, offset, stop, little_endian):
 
 @inlined
 def _read_points(data, offset, count, little_endian, stride, x, y, first):
-    """Write so many points, all of which are there; where they end."""
+    """Copy `count` points, which must lie within the row. Return where they end."""
     if little_endian:
         for k in range(first, first + count):
             x[k] = _read_uint64(data, offset)
@@ -213,7 +227,7 @@ def _read_uint32(data, offset, little_endian):
 
 @inlined
 def _read_uint64(data, offset):
-    """Eight bytes as a number; written so that the compiler makes one load of it."""
+    """Return eight bytes as an integer, in a form that compiles to one load."""
     k = np.uint64(offset)
     return (
         np.uint64(data[k])
@@ -229,7 +243,7 @@ def _read_uint64(data, offset):
 
 @inlined
 def _byte_swapped(word):
-    """A number with its bytes the other way round."""
+    """Return an integer with its bytes in reverse order."""
     half, byte = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00FF00FF00FF00FF)
     word = word << _SHIFTS[4] | word >> _SHIFTS[4]
     word = (word & half) << _SHIFTS[2] | (word >> _SHIFTS[2]) & half
@@ -238,5 +252,5 @@ def _byte_swapped(word):
 
 @inlined
 def _is_nan(bits):
-    """Whether a double of these bits is NaN."""
+    """Return whether a double with these bits is NaN."""
     return (bits & np.uint64(0x7FFFFFFFFFFFFFFF)) > np.uint64(0x7FF0000000000000)

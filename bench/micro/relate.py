@@ -1,8 +1,8 @@
-"""The exact relation of two geometries, beside `shapely.relate` in the same process.
+"""Times of the exact relation of two geometries, beside `shapely.relate` in the same process.
 
-Both sides get their input ready-made: Shapely its geometry objects, ours its flat arrays.
-`shapely.relate` answers with a DE-9IM string, ours with one of eight relations; neither
-prepares anything. Times are per pair: the best of five rounds, and mean and deviation.
+Both libraries get their input in their own form: Shapely geometry objects, Fencepost flat arrays.
+`shapely.relate` returns a DE-9IM string, Fencepost one of eight relations; neither prepares
+geometries. Times are per pair: the best of five rounds, mean and standard deviation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUNDS = 5
 def workloads(
     pairs: int, seed: int
 ) -> list[tuple[str, Callable[[], tuple[Geometries, Geometries]], float | None]]:
-    """Name, maker, and the ratio to Shapely that we promise (None: no slower)."""
+    """Return the name of each workload, its maker, and the promised speedup (None: no slower)."""
 
     def rng() -> np.random.Generator:
         return np.random.default_rng(seed)
@@ -61,7 +61,7 @@ def workloads(
 
 
 def run(*, pairs: int, seed: int, verify: int) -> dict[str, Any]:
-    """Time every workload; compare `verify` pairs of each with the exact reference."""
+    """Measure every workload, and compare `verify` pairs of each with the exact reference."""
     results = []
     for name, make, promised in workloads(max(pairs, 40), seed):
         a, b = make()
@@ -72,20 +72,20 @@ def run(*, pairs: int, seed: int, verify: int) -> dict[str, Any]:
 def _measure(a: Geometries, b: Geometries, verify: int) -> dict[str, Any]:
     left, right = Shapes.read_all(a), Shapes.read_all(b)
 
-    def ours() -> None:
+    def run_ours() -> None:
         relations(left, right)
 
-    def shapelys() -> None:
+    def run_shapely() -> None:
         shapely.relate(a, b)
 
     codes, texts = relations(left, right), shapely.relate(a, b)
     our_times, shapely_times = [], []
     for _ in range(ROUNDS):
-        our_times.append(_seconds(ours) / len(a))
-        shapely_times.append(_seconds(shapelys) / len(a))
-    ours_texts = [matrix_text(int(packed)) for packed in matrices(left, right)]
-    differ = [k for k in range(len(a)) if ours_texts[k] != texts[k]]
-    wrong = sum(ours_texts[k] != reference.matrix(a[k], b[k]) for k in differ)
+        our_times.append(_seconds(run_ours) / len(a))
+        shapely_times.append(_seconds(run_shapely) / len(a))
+    our_texts = [matrix_text(int(packed)) for packed in matrices(left, right)]
+    differing = [k for k in range(len(a)) if our_texts[k] != texts[k]]
+    wrong = sum(our_texts[k] != reference.matrix(a[k], b[k]) for k in differing)
     checked = range(min(verify, len(a)))
     wrong += sum(
         Relation.from_code(int(codes[k])) != reference.relation(a[k], b[k]) for k in checked
@@ -97,8 +97,8 @@ def _measure(a: Geometries, b: Geometries, verify: int) -> dict[str, Any]:
         "shapely_us": _summary(shapely_times),
         "ratio": min(shapely_times) / min(our_times),
         "relations": dict(kinds.most_common()),
-        "shapely_differs": len(differ),
-        "verified": len(checked) + len(differ),
+        "shapely_differs": len(differing),
+        "verified": len(checked) + len(differing),
         "ours_wrong": int(wrong),
     }
 
@@ -115,7 +115,7 @@ def _summary(times: list[float]) -> dict[str, float]:
 
 
 def render(result: dict[str, Any]) -> Table:
-    """A table of the results: microseconds a pair."""
+    """Return a table of the results in microseconds a pair."""
     table = Table(title=f"Exact relation, us a pair, beside shapely.relate {result['shapely']}")
     for column in (
         "workload",

@@ -1,11 +1,12 @@
 """Distances of shapes on the WGS84 ellipsoid: metres, coordinates lon/lat.
 
-The module corresponds to `planar_distance`. Contact is decided in the plane of lon/lat, exactly.
-Shapes without contact are as far apart as their points and edges (`edge_distance`); trees of boxes
-exclude most of these. Distances of boxes are bounded on a sphere whose radius is the least radius
-of curvature of the ellipsoid: moving points there, with longitude and latitude unchanged, makes no
-path longer. Differences of longitude are taken both ways round, so the antimeridian is no border:
-180 and -180 are the same longitude, and all points at latitude 90 are the same.
+The functions correspond to those of `planar_distance`. Contact is decided in the plane of lon/lat,
+exactly. Shapes without contact are as far apart as their nearest points and edges
+(`edge_distance`); trees of boxes exclude most of these. Distances of boxes are bounded on a sphere
+whose radius is the least radius of curvature of the ellipsoid: moving points there, with longitude
+and latitude unchanged, makes no path longer. Differences of longitude are taken both ways round, so
+the antimeridian is no border: 180 and -180 are the same longitude, and all points at latitude 90
+are the same.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class PointScratch(NamedTuple):
 
     queue: NDArray[np.uint64]  # (2, _QUEUE_SIZE): blocks of a level, and of the next one
     hits: NDArray[np.uint64]  # (2, _QUEUE_SIZE): filters, and subscriptions that match
-    hits_by_event: Positions  # (2, _QUEUE_SIZE): the same without events, event after event
+    hits_by_event: Positions  # (2, _QUEUE_SIZE): the lower halves of `hits`, event after event
     stops: NDArray[np.int64]  # (2, BATCH_EVENTS + 1): where the hits of event k - 1 end
 
 

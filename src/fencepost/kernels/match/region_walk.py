@@ -9,6 +9,8 @@ event is a half-plane there, and one test of 16 boxes tells on which side of the
 region that edges may touch is decided by bounding boxes, else by the sides of its vertices to these
 edges, else by the exact relation.
 
+*Thin* events, of points or lines, descend with their bounding box, and the exact relation decides.
+
 Regions that cover much of the extent would meet nearly every box of a tree. They are in a list of
 large regions, which have rasters.
 """
@@ -87,9 +89,9 @@ class RegionArrays(NamedTuple):
     trees: RTreeArrays  # the values are owners
     extent: Floats  # (trees, 4): x0, y0, x1, y1 of all regions of a tree, large or not
     entries: NDArray[np.void]  # ENTRY, in the order of the trees' values
-    apart_before: Positions  # how many entries before each match if DISJOINT
+    apart_before: Positions  # for each entry, how many before it have DISJOINT in `areas_mask`
     apart_owner: Positions  # the owners of these entries
-    within_before: Positions  # likewise if the event CONTAINS the region
+    within_before: Positions  # likewise CONTAINS: the event contains the region
     within_owner: Positions
     large_start: Positions  # tree t has the large regions large_start[t]:large_start[t + 1]
     large: NDArray[np.void]  # ENTRY
@@ -285,9 +287,8 @@ def _copy_owners(owners, before, start, stop, out, hits):
 def _relations_by_boxes(facts: int) -> int:
     """Return the relations of shapes A and B that these facts about their boxes allow, as bits.
 
-    facts : bits. 1: the boxes are apart; 2: A's box is in B's; 4: and touches no side of it; 8: B's
-    box
-    is in A's; 16: and touches no side of it.
+    facts : bits. 1: the boxes are apart; 2: A's box is in B's; 4: it also touches no side of B's;
+    8: B's box is in A's; 16: it also touches no side of A's.
     """
     if facts & 1:
         return 1 << DISJOINT

@@ -11,7 +11,7 @@ from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount
 from fencepost.kernels.runtime.simd import WIDTH, below, lowest
 
 _MAX_INSERTION = 24  # results that are sorted by insertion
-_MAX_WORDS_PER_RESULT = 8  # with at most as many words of bits a result, the bit set is faster
+_MAX_WORDS_PER_RESULT = 8  # up to this many words of the bit set a result, it is faster
 
 
 @kernel

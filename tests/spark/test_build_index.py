@@ -266,7 +266,7 @@ def test_the_way_is_chosen_and_told(spark: SparkSession, tmp_path: Path) -> None
     chosen = fps.plan(path)
     assert chosen.how == "whole"
     assert "30 subscriptions" in str(chosen)
-    assert fps.plan(path, "partitioned").why == "it was asked for"
+    assert fps.plan(path, "partitioned").why == "it was requested"
     Matcher().save(tmp_path / "saved")
     assert fps.plan(tmp_path / "saved").how == "whole"
     with pytest.raises(IndexingError, match="no parts; build it with"):
@@ -390,7 +390,7 @@ def test_one_build_at_a_time_and_what_a_killed_one_left(
     rows = frame(spark, [("a", "n > 0", "me")])
     with (path / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IndexingError, match=r"is being built in .* at this moment"):
+        with pytest.raises(IndexingError, match=r"another process is building an index in .*"):
             fps.build_index(spark, rows, path)
     fps.build_index(spark, rows, path)
     assert not [*path.glob("segment-1-x"), *path.glob("router-1-x")]

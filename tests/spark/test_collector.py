@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.spark.spark_session import JVM_OPTIONS, chooses_collector
+from fencepost.spark.spark_session import JVM_OPTIONS, selects_collector
 from tests.waiting import WAIT_S
 
 ASK = """
@@ -27,17 +27,17 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_who_has_chosen(nobody: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert not chooses_collector()
+    assert not selects_collector()
     nobody.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g")
-    assert not chooses_collector()
+    assert not selects_collector()
     nobody.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC")
-    assert chooses_collector()
+    assert selects_collector()
     nobody.delenv("JAVA_TOOL_OPTIONS")
     nobody.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert not chooses_collector()
+    assert not selects_collector()
     options = "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
     (tmp_path / "spark-defaults.conf").write_text(options)
-    assert chooses_collector()
+    assert selects_collector()
 
 
 @pytest.mark.usefixtures("nobody")

@@ -325,13 +325,13 @@ def test_subscribers_that_are_the_ids(
 
 def test_what_runs_on_the_workers_runs_here_too(index: Path, matcher: Matcher) -> None:
     """Without Spark: the function that `mapInArrow` is given."""
-    from fencepost.spark.matches.match_frames import Matches, Task
+    from fencepost.spark.matches.match_frames import MatchJob, MatchTask
 
     names = [column.split()[0] for column in SCHEMA.split(", ")]
     events = [dict(zip(names, row, strict=True)) for row in ROWS]
     batch = pa.RecordBatch.from_pylist([{k: v for k, v in e.items() if k != "g"} for e in events])
     # A saved index has no versions: in a batch the task says so, in a stream each row.
-    work = Matches(Task(str(index), None, tuple(batch.schema.names), ("id",), True, False))
+    work = MatchTask(MatchJob(str(index), None, tuple(batch.schema.names), ("id",), True, False))
     of_stream = batch.append_column("fencepost_version", pa.nulls(batch.num_rows, pa.int64()))
     without = [(a, b, c) for a, b, c in wanted(matcher) if b != "place"]
     for own in (batch, of_stream):

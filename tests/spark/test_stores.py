@@ -15,7 +15,11 @@ from pyarrow import fs
 from fencepost import spark as fps
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError
-from fencepost.spark.indexes.index_folders import Store, folder_of, removed
+from fencepost.spark.indexes.index_folders import (
+    ObjectStoreFolder,
+    folder_of,
+    removed_version_error,
+)
 from fencepost.spark.matches import open_indexes, part_routing
 
 if TYPE_CHECKING:
@@ -96,7 +100,7 @@ def test_an_index_in_a_store(spark: SparkSession, bucket: str, tmp_path: Path, c
         assert matches(spark.table("from_a_store")) == sorted(right + changed)
     finally:
         query.stop()
-    with pytest.raises(IndexingError, match=r"an index in s3://bucket/some/index already"):
+    with pytest.raises(IndexingError, match=r"an index exists in s3://bucket/some/index"):
         fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path)
 
 
@@ -106,42 +110,42 @@ def test_a_build_that_another_one_overtook(
     """As two builds at once in a store, which has no lock."""
     path = tmp_path / "index"
     one = spark.createDataFrame([("a", "n > 0", False)], SUBSCRIPTIONS)
-    write = part_routing.write
+    write = part_routing.write_router
 
     def overtaken(*given: Any) -> str:
         (path / "manifest.json").write_text("that of another one")
         return write(*given)
 
-    monkeypatch.setattr("fencepost.spark.matches.part_routing.write", overtaken)
-    with pytest.raises(IndexingError, match="while this one was built; build again"):
+    monkeypatch.setattr("fencepost.spark.matches.part_routing.write_router", overtaken)
+    with pytest.raises(IndexingError, match=r"another build published an index in .* meanwhile"):
         fps.build_index(spark, one, path)
     assert (path / "manifest.json").read_text() == "that of another one"
 
 
 def test_what_a_store_does(tmp_path: Path, cache: Path) -> None:
     root = tmp_path / "store"
-    store = Store("test://host/store", fs.LocalFileSystem(), str(root))
-    assert (store.text("a"), store.stamp("a"), store.modified_s()) == (None, None, {})
+    store = ObjectStoreFolder("test://host/store", fs.LocalFileSystem(), str(root))
+    assert (store.read_text("a"), store.stamp("a"), store.modified_s()) == (None, None, {})
     assert not store.has_index()
     store.replace("a", "1")
     first = store.stamp("a")
     store.replace("a", "22")
-    assert (store.text("a"), store.stamp("a") == first) == ("22", False)
-    with store.writing() as path:
+    assert (store.read_text("a"), store.stamp("a") == first) == ("22", False)
+    with store.staging_folder() as path:
         (path / "folder/inner").mkdir(parents=True)
         (path / "folder/x").write_text("x")
         (path / "folder/inner/y").write_text("y")
-    with store.held(["folder/x", "folder/inner/y"]) as path:
+    with store.local_files(["folder/x", "folder/inner/y"]) as path:
         assert path.is_relative_to(cache)
         assert (path / "folder/x").read_text() + (path / "folder/inner/y").read_text() == "xy"
     assert sorted(store.modified_s()) == ["a", "folder"]
     assert abs(store.modified_s()["a"] - (root / "a").stat().st_mtime) < 1e-3
     store.remove(["a", "folder", "nothing"])
     assert store.modified_s() == {}
-    with pytest.raises(FileNotFoundError), store.held(["folder/z"]):
+    with pytest.raises(FileNotFoundError), store.local_files(["folder/z"]):
         pass
-    assert store.within("x") == "test://host/store/x"
-    with suppress(ValueError), store.writing() as path:
+    assert store.address_of("x") == "test://host/store/x"
+    with suppress(ValueError), store.staging_folder() as path:
         (path / "half").write_text("")
         raise ValueError
     assert store.modified_s() == {}
@@ -152,9 +156,9 @@ def test_a_saved_index_in_a_store(tmp_path: Path, cache: Path) -> None:
     made = Matcher()
     made.subscribe("a", "n > 1")
     made.save(tmp_path / "index")
-    store = Store("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
+    store = ObjectStoreFolder("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
     assert open_indexes.whole_index(store, None).match({"n": 2}) == ["a"]
-    again = Store("test://host/other", fs.LocalFileSystem(), str(tmp_path / "index"))
+    again = ObjectStoreFolder("test://host/other", fs.LocalFileSystem(), str(tmp_path / "index"))
     next((tmp_path / "index").glob("segment-*/names.arrow")).unlink()
     with pytest.raises(IndexingError, match=r"test://host/other is damaged .*; build it again"):
         open_indexes.whole_index(again, None)
@@ -166,6 +170,6 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fps.plan(f"file://{tmp_path}/an%20index").parts == 0
     monkeypatch.chdir(tmp_path)
     assert folder_of("an index").name == os.path.join(tmp_path, "an index")
-    with pytest.raises(IndexingError, match=r"no store can be reached at odd://b/c: .*; give"):
+    with pytest.raises(IndexingError, match=r"cannot reach an object store at odd://b/c: .*; give"):
         folder_of("odd://a:secret@b/c")
-    assert "start the stream again" in str(removed("x", 3))
+    assert "start the stream again" in str(removed_version_error("x", 3))

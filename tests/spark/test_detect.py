@@ -154,7 +154,7 @@ def test_what_cannot_be_detected(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows([event("e", "a", 0, (1.0, 1.0))]), SCHEMA)
     with pytest.raises(ModelError, match="no column 'when'; they have: id"):
         fps.detect(frame, COMPOSITES, time="when")
-    with pytest.raises(ModelError, match="there is no composite"):
+    with pytest.raises(ModelError, match="there are no composites"):
         fps.detect(frame, [])
     with pytest.raises(ModelError, match="two composites have the id"):
         fps.detect(frame, [COMPOSITES[0], COMPOSITES[0]])

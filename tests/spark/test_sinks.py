@@ -231,12 +231,14 @@ def test_pauses_grow_vary_and_are_bounded(endpoint: Endpoint) -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    post([outgoing(0, f"{endpoint.url}/429")], attempts=20, sleep=sleep, chance=lambda: 1.0)
+    post(
+        [outgoing(0, f"{endpoint.url}/429")], attempts=20, sleep=sleep, random_fraction=lambda: 1.0
+    )
     assert slept[:4] == [0.001, 0.002, 0.004, 0.008]
     assert max(slept) == 30.0
     assert len(slept) == 19
     slept.clear()
-    post([outgoing(1, f"{endpoint.url}/429")], attempts=3, sleep=sleep, chance=lambda: 0.5)
+    post([outgoing(1, f"{endpoint.url}/429")], attempts=3, sleep=sleep, random_fraction=lambda: 0.5)
     assert slept == [0.0005, 0.001]
 
 
@@ -257,8 +259,8 @@ def test_options_of_webhooks_that_are_wrong() -> None:
 
     for options, wrong in [
         ({"timeout": "0"}, "'timeout' is '0'"),
-        ({"pause": "soon"}, "give seconds above 0"),
-        ({"attempts": "-1"}, "whole number from 1 on"),
+        ({"pause": "soon"}, "give a number of seconds above 0"),
+        ({"attempts": "-1"}, "whole number of at least 1"),
         ({"private": "maybe"}, "give true or false"),
     ]:
         with pytest.raises(FencepostError, match=wrong):
@@ -382,9 +384,9 @@ def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
 
     with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
         where = BrokerAddress("127.0.0.1", own.port)
-        with pytest.raises(DeliveryError, match=r"refuses the connection: Not authorized"):
+        with pytest.raises(DeliveryError, match=r"rejects the connection: Not authorized"):
             MqttPublisher(where)
-    with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
+    with pytest.raises(DeliveryError, match="cannot reach an MQTT broker"):
         MqttPublisher(where)
 
 
@@ -437,7 +439,7 @@ def test_each_match_is_written_once(spark: SparkSession, tmp_path: Path) -> None
     run()
     assert written() == ["e0", "e1", "e2"], "the sink was not: files of two attempts are there"
     assert len(list(out.glob("*.parquet"))) > len(fps.written_files(out))
-    with pytest.raises(StoreError, match=r"has batches up to 2, .* has come to -1"):
+    with pytest.raises(StoreError, match=r"has batches up to 2, .* ends at -1"):
         fps.write_matches(stream(spark, source), out, tmp_path / "new")
 
 

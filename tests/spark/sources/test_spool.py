@@ -171,7 +171,7 @@ def test_files_go_when_every_reader_has_passed_them(
     assert kept() == [7, 8, 9]
     two.refresh()
     assert (two.first, two.end) == (7, 10)
-    with pytest.raises(StoreError, match=r"positions 2 to 7 are asked .* has 7 to 9"):
+    with pytest.raises(StoreError, match=r"positions 2 to 7 were requested .* has 7 to 9"):
         two.ranges(2, 8, 100)
     with pytest.raises(StoreError, match="has 7 to 9"):
         two.ranges(9, 11, 100)
@@ -244,7 +244,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(StoreError, match=r"No space left on device; make room"):
+        with pytest.raises(StoreError, match=r"No space left on device; free disk space"):
             made.append([message(1)])
     made.close()
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from bench import commands, report
 from bench.peers.contest import Pairs, pairs_of
 from bench.progress import Progress
-from bench.spark import city, embedded, judging, memory, ours, strtree
+from bench.spark import city, embedded, expected_pairs, memory, ours, strtree
 from bench.spark.figures import million, partitioned, peer, skew
 from bench.spark.run import FIGURES, run
 from fencepost.cli import entry_point
@@ -44,11 +44,13 @@ def tiny(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["uniform", "skewed"])
-def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> city.Files:
+def files(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> city.CityFiles:
     return city.write(tmp_path_factory.mktemp("city"), 400, 300, skewed=request.param, seed=1)
 
 
-def by_hand(files: city.Files) -> Pairs:
+def by_hand(files: city.CityFiles) -> Pairs:
     """Every subscription compared with every event."""
     events = pq.read_table(files.events).to_pylist()
     found = []
@@ -71,7 +73,7 @@ def test_a_figure_is_right_and_written(
 ) -> None:
     if name != "partitioned":  # where it matters how the index is built
 
-        def build(_: SparkSession, files: city.Files, index: Path, parts: int | None) -> None:
+        def build(_: SparkSession, files: city.CityFiles, index: Path, parts: int | None) -> None:
             embedded.build(str(files.subscriptions), index)
 
         monkeypatch.setattr(ours, "build", build)
@@ -112,36 +114,36 @@ def test_the_command_knows_every_figure() -> None:
     assert [one.value for one in commands.SparkFigure] == list(FIGURES)
 
 
-def test_the_judge_is_right(files: city.Files) -> None:
+def test_the_judge_is_right(files: city.CityFiles) -> None:
     right = by_hand(files)
     assert len(right) > 150
-    assert judging.right_pairs(files).tolist() == right.tolist()
+    assert expected_pairs.find_expected_pairs(files).tolist() == right.tolist()
 
 
 @pytest.mark.parametrize("make", [strtree.OneTree, strtree.TreesByKind])
-def test_trees_find_what_is_right(make: type, files: city.Files) -> None:
-    found = strtree.built(files, make)(pq.read_table(files.events).to_pandas())
+def test_trees_find_what_is_right(make: type, files: city.CityFiles) -> None:
+    found = strtree.build(files, make)(pq.read_table(files.events).to_pandas())
     pairs = pairs_of(found["id"].to_numpy(), found["subscription"].astype(int).to_numpy())
-    assert pairs.tolist() == judging.right_pairs(files).tolist()
+    assert pairs.tolist() == expected_pairs.find_expected_pairs(files).tolist()
 
 
-def test_the_embedded_engine_finds_what_is_right(files: city.Files, tmp_path: Path) -> None:
+def test_the_embedded_engine_finds_what_is_right(files: city.CityFiles, tmp_path: Path) -> None:
     stages: dict[str, float] = {}
     embedded.build(str(files.subscriptions), tmp_path / "index")
     (tmp_path / "matches").mkdir()
     embedded.match(str(files.events), tmp_path / "index", tmp_path / "matches", stages)
-    found = judging.pairs_in(tmp_path / "matches")
-    assert judging.differing(found, judging.right_pairs(files)) == 0
+    found = expected_pairs.pairs_in(tmp_path / "matches")
+    assert expected_pairs.count_differing(found, expected_pairs.find_expected_pairs(files)) == 0
     assert len(stages) == 4
 
 
 def test_what_differs_is_counted() -> None:
     right = pairs_of(np.array([1, 2, 3]), np.array([1, 1, 1]))
-    assert judging.differing(right, right) == 0
-    assert judging.differing(right[1:], right) == 1
-    assert judging.differing(np.sort(np.append(right, right[:1])), right) == 1
+    assert expected_pairs.count_differing(right, right) == 0
+    assert expected_pairs.count_differing(right[1:], right) == 1
+    assert expected_pairs.count_differing(np.sort(np.append(right, right[:1])), right) == 1
     other = pairs_of(np.array([1, 2, 4]), np.array([1, 1, 1]))
-    assert judging.differing(other, right) == 2
+    assert expected_pairs.count_differing(other, right) == 2
 
 
 def test_a_skewed_city_is_crowded_and_covered_alike(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_workers_are_seen(spark: SparkSession) -> None:
     def same(batches: object) -> object:
         return batches
 
-    with memory.watched() as peaks:
+    with memory.peak_memory() as peaks:
         spark.range(10).mapInArrow(same, "id long").count()  # type: ignore[arg-type]
     assert len(peaks.own) >= 1
     for pid, own in peaks.own.items():

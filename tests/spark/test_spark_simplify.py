@@ -165,7 +165,7 @@ def test_the_recipe_for_counting_words(spark: SparkSession) -> None:
     section = page.partition("## Counting words")[2]
     block = section.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {
-        "posts": spark.createDataFrame(rows, "text string, x double, y double")
+        "messages": spark.createDataFrame(rows, "text string, x double, y double")
     }
     exec(block, names)
     counts = {row["token"]: row["df"] for row in names["df"].collect()}

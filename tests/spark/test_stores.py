@@ -1,4 +1,4 @@
-"""An index in an object store: built there, matched from there, through a server of S3."""
+"""An index in an object store: built and matched through an S3 server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUBSCRIPTIONS = "id string, expression string, deleted boolean"
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
-    """The address of a folder on a server of S3, `{}` in place of its name."""
+    """Provide the address of a folder on an S3 server, with `{}` in place of its name."""
     server = pytest.importorskip("moto.server", reason="moto is not installed: no server of S3")
     made = server.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     made.start()
@@ -50,7 +50,7 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That of this process; workers have their own."""
+    """Set the cache of this process; workers have their own."""
     monkeypatch.setenv("FENCEPOST_INDEX_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -59,7 +59,9 @@ def matches(result: DataFrame) -> list[tuple[int, str]]:
     return sorted((row["n"], row["subscription"]) for row in result.collect())
 
 
-def test_an_index_in_a_store(spark: SparkSession, bucket: str, tmp_path: Path, cache: Path) -> None:
+def test_index_in_an_object_store(
+    spark: SparkSession, bucket: str, tmp_path: Path, cache: Path
+) -> None:
     path = bucket.format("some/index")
     given = [(f"s{k}", f"n % 5 = {k}", False) for k in range(5)] + [("bad", "n >", False)]
     built = fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path, parts=2)
@@ -104,25 +106,25 @@ def test_an_index_in_a_store(spark: SparkSession, bucket: str, tmp_path: Path, c
         fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path)
 
 
-def test_a_build_that_another_one_overtook(
+def test_build_fails_if_another_build_published(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As two builds at once in a store, which has no lock."""
+    """As with two simultaneous builds in an object store, which has no locks."""
     path = tmp_path / "index"
     one = spark.createDataFrame([("a", "n > 0", False)], SUBSCRIPTIONS)
     write = part_routing.write_router
 
-    def overtaken(*given: Any) -> str:
-        (path / "manifest.json").write_text("that of another one")
+    def publish_another(*given: Any) -> str:
+        (path / "manifest.json").write_text("of another build")
         return write(*given)
 
-    monkeypatch.setattr("fencepost.spark.matches.part_routing.write_router", overtaken)
+    monkeypatch.setattr("fencepost.spark.matches.part_routing.write_router", publish_another)
     with pytest.raises(IndexingError, match=r"another build published an index in .* meanwhile"):
         fps.build_index(spark, one, path)
-    assert (path / "manifest.json").read_text() == "that of another one"
+    assert (path / "manifest.json").read_text() == "of another build"
 
 
-def test_what_a_store_does(tmp_path: Path, cache: Path) -> None:
+def test_object_store_folder(tmp_path: Path, cache: Path) -> None:
     root = tmp_path / "store"
     store = ObjectStoreFolder("test://host/store", fs.LocalFileSystem(), str(root))
     assert (store.read_text("a"), store.stamp("a"), store.modified_s()) == (None, None, {})
@@ -151,8 +153,8 @@ def test_what_a_store_does(tmp_path: Path, cache: Path) -> None:
     assert store.modified_s() == {}
 
 
-def test_a_saved_index_in_a_store(tmp_path: Path, cache: Path) -> None:
-    """Where it was copied to; when a file is gone, it says so."""
+def test_saved_index_in_an_object_store(tmp_path: Path, cache: Path) -> None:
+    """Copied to a store; a missing file is an error."""
     made = Matcher()
     made.subscribe("a", "n > 1")
     made.save(tmp_path / "index")

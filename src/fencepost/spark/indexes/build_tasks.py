@@ -54,9 +54,9 @@ def _all_rows(batches: Batches) -> pa.Table | None:
 class PartitionKeyTask:
     """Adds to each row its partition keys and requested columns, or why it is invalid."""
 
-    names: Sequence[str]
+    names: Sequence[str]  # the original names of the first columns
     reader: SubscriptionReader
-    deleting: bool
+    deleting: bool  # whether rows have the column DELETED
 
     def __call__(self, batches: Batches) -> OutputBatches:
         for batch in batches:
@@ -99,11 +99,11 @@ def _with_original_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
 class SegmentBuildTask:
     """Builds a segment from all rows of a task, which are the rows of one part."""
 
-    path: str
-    names: Sequence[str]
+    path: str  # of the index
+    names: Sequence[str]  # the original names of the first columns
     reader: SubscriptionReader
-    columns: str  # see `columns_as_json`
-    prefix: str
+    columns: str  # of events, from `columns_as_json`
+    prefix: str  # of the names of segments
 
     def __call__(self, batches: Batches) -> OutputBatches:
         table = _all_rows(batches)
@@ -127,9 +127,9 @@ class SegmentBuildTask:
 class DeadLetterTask:
     """Writes invalid rows to Parquet, one file a task; yields their number."""
 
-    path: str
-    name: str
-    names: Sequence[str]
+    path: str  # of the index
+    name: str  # of the folder of dead letters in it
+    names: Sequence[str]  # the original names of the columns
 
     def __call__(self, batches: Batches) -> OutputBatches:
         from pyspark import TaskContext

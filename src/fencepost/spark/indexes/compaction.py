@@ -77,13 +77,13 @@ class SampleTask:
 
     path: str
     entries: Sequence[SegmentEntry]
-    share: float
+    fraction: float
 
     def __call__(self, batches: Batches) -> OutputBatches:
         for number in task_numbers(batches):
             segment = _open_segment(self.path, self.entries[number])
             rows = segment.live_rows(time.time_ns(), 0)
-            chosen = rows[np.random.default_rng(0).random(len(rows)) < self.share]
+            chosen = rows[np.random.default_rng(0).random(len(rows)) < self.fraction]
             yield from _partition_keys(segment).take(pa.array(chosen)).combine_chunks().to_batches()
 
 

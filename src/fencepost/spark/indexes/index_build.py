@@ -465,13 +465,18 @@ def _referenced_names(folder: Folder, version: int) -> set[str]:
 
 
 def _split_versions(written_s: dict[int, float], now_s: float) -> tuple[list[int], list[int]]:
-    """Return the versions to keep, and the others; a newer version's time ends an older one's."""
+    """Return the versions to keep, and those to remove.
+
+    A version stops being the newest when the next one is written.
+    """
     numbers = sorted(written_s, reverse=True)
     kept = numbers[:_MIN_VERSIONS]
-    old: list[int] = []
-    for newer, number in zip(numbers[_MIN_VERSIONS - 1 :], numbers[_MIN_VERSIONS:], strict=False):
-        (kept if written_s[newer] > now_s - _MIN_AGE_S else old).append(number)
-    return kept, old
+    removable: list[int] = []
+    for successor, number in zip(
+        numbers[_MIN_VERSIONS - 1 :], numbers[_MIN_VERSIONS:], strict=False
+    ):
+        (kept if written_s[successor] > now_s - _MIN_AGE_S else removable).append(number)
+    return kept, removable
 
 
 def _check_column_names(names: Sequence[str]) -> None:

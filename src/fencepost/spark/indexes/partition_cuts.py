@@ -181,7 +181,7 @@ def build_cut_tree(points: Floats, weights: Floats, parts: int) -> CutTree:
 def _choose_cut(points: Floats, weights: Floats, fraction: float) -> tuple[int, float] | None:
     """Return the dimension and value of a cut with about `fraction` of the weight below it.
 
-    None if all points are identical.
+    None if there are no points, or if all are identical.
     """
     if not len(points):
         return None

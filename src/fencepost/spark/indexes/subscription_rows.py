@@ -155,9 +155,9 @@ class SubscriptionReader:
             array: pa.Array = table.column(name).combine_chunks()
             return array
 
-        def column_or_value(given: Any) -> Any:
+        def column_or_value(value: Any) -> Any:
             return (
-                column(given) if isinstance(given, str) and given in table.column_names else given
+                column(value) if isinstance(value, str) and value in table.column_names else value
             )
 
         ids = column("id")
@@ -221,7 +221,7 @@ def _add_isolating_bad_rows(
         _add_isolating_bad_rows(table.slice(half), first + half, bad, add)
 
 
-# How errors name the only row of a table of one row. The user's table has no row numbers.
+# How errors name the only row of a table of one row. This number means nothing to the user.
 _NAMED_ROW = re.compile(r"^row 0(?:: | of )| in row 0\b")
 
 
@@ -229,9 +229,9 @@ def _without_row(reason: str) -> str:
     return _NAMED_ROW.sub("", reason).replace("; row 0 is ", "; saw ")
 
 
-def _as_list(given: Any) -> Any:
-    return given.to_pylist() if isinstance(given, pa.Array) else given
+def _as_list(values: Any) -> Any:
+    return values.to_pylist() if isinstance(values, pa.Array) else values
 
 
-def _as_numpy(given: Any) -> Any:
-    return given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array) else given
+def _as_numpy(values: Any) -> Any:
+    return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values

@@ -265,7 +265,7 @@ class MatchJob:
     path: str
     version: int | None  # of a batch; rows of a stream carry their version in a column
     names: tuple[str, ...]  # of the columns that are sent
-    kept: tuple[str, ...]  # the columns of the result
+    kept: tuple[str, ...]  # the columns of events in the result
     with_subscriber: bool  # whether the result has a column of subscribers
     dead_letters: bool
 
@@ -306,7 +306,7 @@ class MatchJob:
     def result(
         self, table: pa.Table, rows: Any, subscriptions: Sequence[pa.Array], reasons: Any
     ) -> pa.RecordBatch:
-        """Return rows of events beside the subscriptions they match, or the reasons they do not."""
+        """Return events by row, each with its subscription, or the reason why it is unreadable."""
         indices = pa.array(rows)
         columns = [table.column(name).combine_chunks().take(indices) for name in self.kept]
         columns += subscriptions

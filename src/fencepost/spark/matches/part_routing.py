@@ -1,8 +1,8 @@
 """Provides the router of an index: it finds the parts that an event may match.
 
-The *routing key* of a filter is the smallest of its regions that an event must meet; without a
-region it is a word, without words a string, and without strings nothing: any event may match such
-a filter. The routing keys of a segment are those of all its filters.
+Each filter has a *routing key*, which an event must satisfy to match the filter: the smallest
+region that the filter requires, else a word, else a string. A filter that requires none of these
+has the key `NOTHING`: any event may match it. A segment has the routing keys of all its filters.
 
 The router is a small index. Its subscriptions are the parts, and the filters of a subscription are
 the routing keys of its part. So routing reads and compares events exactly as matching does.
@@ -143,7 +143,7 @@ def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 def routing_filters(keys: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
-    """Return filters that every event satisfies that satisfies one of the routing keys."""
+    """Return filters for the router: an event with one of the routing keys satisfies one of them."""
     filters: list[Filter] = []
     for row in keys.to_pylist():
         kind = row["kind"]

@@ -151,7 +151,7 @@ class Receiver:
         self._writer_thread.start()
         self._client.loop_start()
         if not self._subscribed.wait(_WAIT_S):
-            self._reject("does not answer; check that it supports MQTT 5")
+            self._broker_failed("does not answer; check that it supports MQTT 5")
         if self._error is not None:
             self._disconnect()
             raise self._error
@@ -162,7 +162,7 @@ class Receiver:
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         if reason.is_failure:
-            self._reject(
+            self._broker_failed(
                 f"rejects the connection: {reason}; check the options 'username', 'password', 'tls'"
             )
             return
@@ -186,7 +186,7 @@ class Receiver:
     ) -> None:
         rejections = [str(reason) for reason in reasons if reason.is_failure]
         if rejections:
-            self._reject(
+            self._broker_failed(
                 f"rejects a subscription: {rejections[0]}; allow this client to read "
                 f"{', '.join(self._topics)} (and {self._mark_topic} for availableNow)"
             )
@@ -200,7 +200,7 @@ class Receiver:
         )
         self._arrived.put(_ReceivedMessage(copy, message.mid, message.qos, self._connection))
 
-    def _reject(self, problem: str) -> None:
+    def _broker_failed(self, problem: str) -> None:
         self._fail(DeliveryError(f"the broker at {self._broker} {problem}"))
 
     def _fail(self, error: FencepostError) -> None:

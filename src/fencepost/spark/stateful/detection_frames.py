@@ -266,7 +266,7 @@ class _RouteTask:
             bad += [(event.row, "the event has no id") for event in good if event.key is None]
             if bad and not (self.task.skip_unusable or self.task.dead_letters):
                 row, why = min(bad)
-                raise ModelError(f"{len(bad)} events cannot be used, such as {row}: {why}")
+                raise ModelError(f"{len(bad)} events cannot be used, such as row {row}: {why}")
             rows = [
                 row for event in good if event.key is not None for row in _routed_rows(plan, event)
             ]

@@ -53,9 +53,9 @@ class _Task:
     text_keys: bool  # whether keys are strings instead of whole numbers
     forget_after_ms: int | None  # in a stream, when the state of a silent object is dropped
 
-    def key(self, given: tuple[Any]) -> Key:
+    def key(self, group_key: tuple[Any]) -> Key:
         """Convert the key of an object from Spark's form."""
-        return given[0] if self.text_keys else int(given[0])
+        return group_key[0] if self.text_keys else int(group_key[0])
 
     def tracker(self) -> Tracker:
         """Return the worker's tracker over the index, which is reused from object to object."""

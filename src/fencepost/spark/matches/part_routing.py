@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 PREFIX = "router-"
 _ROUTING_KEYS = "needs.arrow"
-_MAX_BOXES = 256  # a column of a segment
+_MAX_BOXES = 256  # of each column of a segment
 
 _ROUTING_KEY_SCHEMA = pa.schema(
     [
@@ -143,7 +143,7 @@ def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 def routing_filters(keys: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
-    """Return filters for the router: an event with one of the routing keys satisfies one of them."""
+    """Return the router's filters: an event with a routing key satisfies at least one of them."""
     filters: list[Filter] = []
     for row in keys.to_pylist():
         kind = row["kind"]

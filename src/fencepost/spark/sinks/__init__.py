@@ -1,6 +1,6 @@
 """Streaming sinks of matches: Parquet files, an MQTT broker, webhooks.
 
-Despite crashes, the file sink writes each match exactly once; the other sinks send it at least once.
+Despite crashes, the file sink writes each match exactly once; other sinks send it at least once.
 
 - `mqtt_sink`: publishes matches to an MQTT broker with QoS 1
 - `parquet_sink`: writes matches as Parquet files, each match once

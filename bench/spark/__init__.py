@@ -1,1 +1,1 @@
-"""Fencepost on Spark, beside the embedded engine and beside what one would write by hand."""
+"""Fencepost on Spark, beside the embedded engine and a broadcast STRtree."""

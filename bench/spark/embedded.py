@@ -1,6 +1,6 @@
-"""The embedded engine on one core, from the same files to the same: run as a process of its own.
+"""Measures the embedded engine on one core, on the same files, in a process of its own.
 
-`python -m bench.spark.embedded SUBSCRIPTIONS EVENTS FOLDER ROUNDS` prints seconds as JSON.
+`python -m bench.spark.embedded SUBSCRIPTIONS EVENTS FOLDER ROUNDS` prints the seconds as JSON.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import CHECKOUT
-from bench.spark.city import Files
+from bench.spark.city import CityFiles
 from bench.spark.timing import Run
 
 NAME = "embedded, one core"
 
 
-def measure(files: Files, folder: Path, rounds: int) -> Run:
-    """Build and match in a process that has one core."""
+def measure(files: CityFiles, folder: Path, rounds: int) -> Run:
+    """Build and match in a process pinned to one core, and return the times."""
     path = os.pathsep.join([str(CHECKOUT), *filter(None, sys.path)])
-    done = subprocess.run(
+    process = subprocess.run(
         [
             sys.executable, "-m", "bench.spark.embedded",
             str(files.subscriptions), str(files.events), str(folder), str(rounds),
@@ -34,14 +34,14 @@ def measure(files: Files, folder: Path, rounds: int) -> Run:
         check=False,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(f"the embedded engine failed: {done.stderr[-2000:]}")
-    told = json.loads(done.stdout)
-    return Run(NAME, told["build_s"], told["match_s"], folder / "matches", told["stages"])
+    if process.returncode:
+        raise RuntimeError(f"the embedded engine failed: {process.stderr[-2000:]}")
+    result = json.loads(process.stdout)
+    return Run(NAME, result["build_s"], result["match_s"], folder / "matches", result["stages"])
 
 
 def main(subscriptions: str, events: str, folder: str, rounds: str) -> None:
-    """Measure and tell."""
+    """Measure building and matching, and print the seconds as JSON."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import pyarrow as pa
 
@@ -50,21 +50,22 @@ def main(subscriptions: str, events: str, folder: str, rounds: str) -> None:
     out = Path(folder)
     (out / "matches").mkdir(parents=True)
     stages: dict[str, float] = {}
-    build_s = _timed(lambda: build(subscriptions, out / "index"))
+    build_s = _seconds_of(lambda: build(subscriptions, out / "index"))
     match_s = [
-        _timed(lambda: match(events, out / "index", out / "matches", stages))
+        _seconds_of(lambda: match(events, out / "index", out / "matches", stages))
         for _ in range(1 + int(rounds))
     ]
     print(json.dumps({"build_s": build_s, "match_s": match_s, "stages": stages}))
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def _seconds_of(work: Callable[[], Any]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def build(subscriptions: str, index: Path) -> None:
+    """Build an index from a Parquet file of subscriptions."""
     import pyarrow.parquet as pq
 
     from fencepost import Matcher
@@ -81,10 +82,11 @@ def build(subscriptions: str, index: Path) -> None:
     matcher.save(index)
 
 
-_OPEN: dict[Path, Any] = {}  # as a Spark worker keeps it from job to job
+_OPEN: dict[Path, Any] = {}  # opened indexes, kept from round to round as a Spark worker does
 
 
 def match(events: str, index: Path, out: Path, stages: dict[str, float]) -> None:
+    """Match a Parquet file of events, write the pairs, and record the seconds of each stage."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -100,11 +102,11 @@ def match(events: str, index: Path, out: Path, stages: dict[str, float]) -> None
     tick()
     table = pq.read_table(events)
     tick()
-    found = _OPEN[index].match_batch(table.select(["geometry", "kind", "text"]))
+    matches = _OPEN[index].match_batch(table.select(["geometry", "kind", "text"]))
     tick()
-    ids = table["id"].take(found["event"])
+    ids = table["id"].take(matches["event"])
     pq.write_table(
-        pa.table({"id": ids, "subscription": found["subscription"]}), out / "part-0.parquet"
+        pa.table({"id": ids, "subscription": matches["subscription"]}), out / "part-0.parquet"
     )
     tick()
     names = ("opening the index", "reading Parquet", "matching", "writing Parquet")

@@ -1,9 +1,9 @@
-"""How much memory the Python workers of Spark take, told by /proc.
+"""Measures the peak memory of Spark's Python workers through /proc.
 
-Of a process *all* is what the system calls RSS: its own memory and the pages of files that it has
-mapped and touched, which the system may drop at any time and which processes share. *Own* is what
-is in no file (RssAnon). The peak of the first is the system's; that of the second is the largest of
-looks 20 times a second.
+*All* memory of a process is its RSS: anonymous memory, and the resident pages of mapped files,
+which processes share and the system may drop at any time. *Own* memory is the anonymous part
+(RssAnon). The system records the peak of the former; the peak of the latter is sampled 20 times a
+second.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
-_EVERY_S = 0.05
+_SAMPLE_INTERVAL_S = 0.05
 _DAEMON = b"pyspark.daemon"
 
 
 @dataclass(slots=True)
-class Peaks:
-    """By process: the most bytes in all, and of its own."""
+class MemoryPeaks:
+    """The peak memory of each process id, in bytes."""
 
     everything: dict[int, int] = field(default_factory=dict)
     own: dict[int, int] = field(default_factory=dict)
 
-    def look(self) -> None:
-        """Look at the workers once."""
+    def sample(self) -> None:
+        """Read the memory of all workers once."""
         for pid in _workers():
             with suppress(OSError):  # it has ended
                 status = Path(f"/proc/{pid}/status").read_text()
-                found = dict(re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", status, re.MULTILINE))
-                if found:
-                    for kept, name in ((self.everything, "VmHWM"), (self.own, "RssAnon")):
-                        kept[pid] = max(kept.get(pid, 0), int(found[name]) * 1024)
+                values_kb = dict(re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", status, re.MULTILINE))
+                if values_kb:
+                    for peak, name in ((self.everything, "VmHWM"), (self.own, "RssAnon")):
+                        peak[pid] = max(peak.get(pid, 0), int(values_kb[name]) * 1024)
 
     def plain(self) -> dict[str, object]:
-        """The numbers, for JSON."""
+        """Return the numbers for JSON."""
         return {
             "workers": len(self.everything),
             "all_bytes": sorted(self.everything.values(), reverse=True),
@@ -47,43 +47,43 @@ class Peaks:
 
 
 @contextmanager
-def watched() -> Iterator[Peaks]:
-    """The peaks of the workers that are there meanwhile; the system's are reset before."""
-    peaks, done = Peaks(), Event()
+def peak_memory() -> Iterator[MemoryPeaks]:
+    """Measure the peaks of the workers while the context lasts; resets the system's peaks first."""
+    peaks, done = MemoryPeaks(), Event()
     for pid in _workers():
         with suppress(OSError):
-            Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak begins anew
+            Path(f"/proc/{pid}/clear_refs").write_text("5")  # resets VmHWM
 
-    def look() -> None:
-        while not done.wait(_EVERY_S):
-            peaks.look()
+    def sample_until_done() -> None:
+        while not done.wait(_SAMPLE_INTERVAL_S):
+            peaks.sample()
 
-    thread = Thread(target=look, daemon=True)
+    thread = Thread(target=sample_until_done, daemon=True)
     thread.start()
     try:
         yield peaks
     finally:
-        peaks.look()
+        peaks.sample()
         done.set()
         thread.join()
 
 
 def _workers() -> list[int]:
-    """Processes that a daemon of PySpark below this process has made."""
+    """Return the process ids of PySpark workers below this process: the children of daemons."""
     parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with suppress(OSError):
                 stat = (folder / "stat").read_text()
                 parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
-    own = {os.getpid()}
+    descendants = {os.getpid()}
     while True:
-        more = {pid for pid, parent in parents.items() if parent in own} - own
-        if not more:
+        children = {pid for pid, parent in parents.items() if parent in descendants} - descendants
+        if not children:
             break
-        own |= more
-    daemons = {pid for pid in own if _DAEMON in _command(pid)}
-    return [pid for pid in own if parents.get(pid) in daemons]
+        descendants |= children
+    daemons = {pid for pid in descendants if _DAEMON in _command(pid)}
+    return [pid for pid in descendants if parents.get(pid) in daemons]
 
 
 def _command(pid: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Ours on Spark: from Parquet to an index, from Parquet to matches in Parquet."""
+"""Measures Fencepost on Spark: Parquet to an index, and Parquet to matches in Parquet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.spark.city import Files
+from bench.spark.city import CityFiles
 from bench.spark.timing import Run, seconds
 from fencepost import spark as fps
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def started(cores: int) -> Iterator[SparkSession]:
-    """A session, with one small job done: the Java process has started, no Python worker has."""
+    """Provide a session that has run one small job: Java has started, Python workers have not."""
     spark = fps.session(cores, name="fencepost-bench")
     try:
         spark.range(1).count()
@@ -28,7 +28,7 @@ def started(cores: int) -> Iterator[SparkSession]:
 
 def measure(
     spark: SparkSession,
-    files: Files,
+    files: CityFiles,
     folder: Path,
     name: str,
     rounds: int,
@@ -36,7 +36,7 @@ def measure(
     how: str = "auto",
     parts: int | None = None,
 ) -> Run:
-    """Build and match."""
+    """Build and match, and return the times."""
     build_s = seconds(lambda: build(spark, files, folder / "index", parts))
     match_s = [
         seconds(lambda: match(spark, files, folder / "index", folder / "matches", how))
@@ -45,8 +45,8 @@ def measure(
     return Run(name, build_s, match_s, folder / "matches")
 
 
-def build(spark: SparkSession, files: Files, index: Path, parts: int | None = None) -> None:
-    """The job that builds the index."""
+def build(spark: SparkSession, files: CityFiles, index: Path, parts: int | None = None) -> None:
+    """Build the index."""
     fps.build_index(
         spark,
         spark.read.parquet(str(files.subscriptions)),
@@ -58,7 +58,7 @@ def build(spark: SparkSession, files: Files, index: Path, parts: int | None = No
     )
 
 
-def match(spark: SparkSession, files: Files, index: Path, out: Path, how: str = "auto") -> None:
-    """The job that matches."""
-    found = fps.match(spark.read.parquet(str(files.events)), index, columns=["id"], how=how)
-    found.select("id", "subscription").write.mode("overwrite").parquet(str(out))
+def match(spark: SparkSession, files: CityFiles, index: Path, out: Path, how: str = "auto") -> None:
+    """Match the events, and write the pairs."""
+    matches = fps.match(spark.read.parquet(str(files.events)), index, columns=["id"], how=how)
+    matches.select("id", "subscription").write.mode("overwrite").parquet(str(out))

@@ -1,4 +1,4 @@
-"""The figures by name."""
+"""Lists the figures by name, and runs one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIGURES: dict[str, Any] = {
 
 
 def run(figure: str, *, scale: int, seed: int, progress: Progress) -> Report:
-    """Measure one figure, with so many events, in a temporary folder."""
+    """Measure one figure with `scale` events, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
         report: Report = FIGURES[figure].run(Path(folder), scale, seed=seed, progress=progress)
     return report

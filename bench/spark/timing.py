@@ -1,4 +1,4 @@
-"""What jobs took."""
+"""Provides `Run`, the seconds that the jobs of one method took."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Seconds of one way to match.
+    """The seconds of one method.
 
     Attributes
     ----------
+    name : str
+        The method.
     build_s : float
-        From subscriptions in Parquet to what events are matched with.
+        From subscriptions in Parquet to the index or tree.
     match_s : list of float
-        From events in Parquet to matches in Parquet: the first job, then those that find the
-        processes started and their memory filled.
+        From events in Parquet to matches in Parquet: the first job, then the warm jobs, whose
+        processes run and have the index in memory.
     matches : Path
-        The folder of the last ones.
+        The folder that the last job wrote.
     stages : dict
-        Parts of the last one, where they are known.
+        The seconds of each stage of the last job, if they are known.
     """
 
     name: str
@@ -36,16 +38,16 @@ class Run:
 
     @property
     def first_s(self) -> float:
-        """The first job."""
+        """The seconds of the first job."""
         return self.match_s[0]
 
     @property
     def best_s(self) -> float:
-        """The best of those after it."""
+        """The seconds of the fastest warm job."""
         return min(self.match_s[1:])
 
     def plain(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+        """Return the numbers for JSON."""
         return {
             "build_s": self.build_s,
             "match_first_s": self.first_s,
@@ -58,7 +60,7 @@ class Run:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Return the seconds that a call of `work` takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""A real mosquitto for tests, on a port and in a folder of its own."""
+"""Provides `mosquitto`: a real MQTT broker for tests, on a free port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Mosquitto:
-    """A broker that keeps its sessions on disk, and can be stopped and started again."""
+    """A broker that keeps its sessions on disk, and that can be restarted."""
 
     def __init__(self, folder: Path, settings: Sequence[str] = ()) -> None:
         program = shutil.which("mosquitto", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -50,7 +50,7 @@ class Mosquitto:
         until(self._answers)
 
     def stop(self) -> None:
-        """End it in an orderly way, with what it holds on disk."""
+        """Stop the broker, which then saves its sessions."""
         self._process.terminate()
         self._process.wait(WAIT_S)
 
@@ -63,18 +63,20 @@ class Mosquitto:
         return True
 
     def publish(self, topic: str, payloads: Sequence[str | bytes], retain: bool = False) -> None:
-        """Publish with QoS 1; on return the broker has them."""
+        """Publish with QoS 1, and wait for the broker's acknowledgements."""
         with self.client() as client:
-            sent = [client.publish(topic, payload, qos=1, retain=retain) for payload in payloads]
-            for one in sent:
-                one.wait_for_publish(WAIT_S)
-                assert one.is_published()
+            publications = [
+                client.publish(topic, payload, qos=1, retain=retain) for payload in payloads
+            ]
+            for publication in publications:
+                publication.wait_for_publish(WAIT_S)
+                assert publication.is_published()
 
     @contextmanager
     def client(
         self, topic: str = "", on_message: Callable[[MQTTMessage], None] | None = None
     ) -> Iterator[Client]:
-        """A plain client, subscribed where a topic is given."""
+        """Provide a connected client, subscribed to a topic if one is given."""
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion
 
@@ -88,7 +90,7 @@ class Mosquitto:
             else:
                 ready.set()
 
-        client.on_connect = connected  # what is sent before may be lost
+        client.on_connect = connected  # earlier messages may be lost
         if on_message is not None:
             client.on_message = lambda _, __, message: on_message(message)
         client.connect("127.0.0.1", self.port)

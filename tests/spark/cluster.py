@@ -1,4 +1,4 @@
-"""A standalone Spark cluster for tests: a master and workers, each a process of this machine."""
+"""Provides `cluster`: a standalone Spark cluster of processes on this machine, for tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tests.waiting import WAIT_S, until
 
-LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes that do not live long
-_DEPLOY = "org.apache.spark.deploy"
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for short-lived processes
+_PACKAGE = "org.apache.spark.deploy"
 
 
 class Cluster:
-    """A master and two workers of a core each; `url` is where the master is."""
+    """A master, at `url`, and two workers with one core each."""
 
     def __init__(self, folder: Path, memory: str = "1g") -> None:
         import pyspark
@@ -26,17 +26,17 @@ class Cluster:
         self._folder = folder
         self._spark = Path(pyspark.__file__).parent
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._start("master", f"{_DEPLOY}.master.Master", "--port", "0")
-        found = self._logged("master", r"Starting Spark master at (spark://\S+)")
+        self._start("master", f"{_PACKAGE}.master.Master", "--port", "0")
+        found = self._wait_for_log("master", r"Starting Spark master at (spark://\S+)")
         self.url: str = found.group(1)
         for number in range(2):
             own = f"worker-{number}"
             self._start(
-                *(own, f"{_DEPLOY}.worker.Worker", "--cores", "1", "--memory", memory),
+                *(own, f"{_PACKAGE}.worker.Worker", "--cores", "1", "--memory", memory),
                 *("--work-dir", str(folder / own), self.url),
             )
         for number in range(2):
-            self._logged(f"worker-{number}", "Successfully registered with master")
+            self._wait_for_log(f"worker-{number}", "Successfully registered with master")
 
     def _start(self, name: str, *command: str) -> None:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -58,7 +58,7 @@ class Cluster:
                 )
             )
 
-    def _logged(self, name: str, pattern: str) -> re.Match[str]:
+    def _wait_for_log(self, name: str, pattern: str) -> re.Match[str]:
         log = self._folder / f"{name}.log"
         until(lambda: re.search(pattern, log.read_text()) is not None, WAIT_S)
         found = re.search(pattern, log.read_text())
@@ -66,7 +66,7 @@ class Cluster:
         return found
 
     def stop(self) -> None:
-        """End workers, which end their executors, and the master."""
+        """Stop the workers, which stop their executors, and the master."""
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
@@ -86,18 +86,18 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def kill_session(leader: int) -> None:
-    """Kill a process and all that it started, which Spark spreads over process groups."""
+    """Kill all processes of a session; Spark spreads its processes over several process groups."""
 
     def gone() -> bool:
-        for pid in members(leader):
+        for pid in session_members(leader):
             kill(pid)
-        return not members(leader)
+        return not session_members(leader)
 
     until(gone)
 
 
 def kill(pid: int) -> None:
-    """Kill a process that may have ended."""
+    """Kill a process, if it still runs."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -105,22 +105,22 @@ def kill(pid: int) -> None:
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process started."""
+    """Return the child processes of a process."""
     return [pid for pid, fields in _processes() if fields[1] == str(parent)]
 
 
 def parent(pid: int) -> int:
-    """The process that started a process."""
+    """Return the parent of a process."""
     return next(int(fields[1]) for found, fields in _processes() if found == pid)
 
 
-def members(leader: int) -> list[int]:
-    """The processes of a session that run."""
+def session_members(leader: int) -> list[int]:
+    """Return the running processes of a session."""
     return [pid for pid, fields in _processes() if fields[3] == str(leader) and fields[0] != "Z"]
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Processes, and what `/proc` says of them: state, parent, group, session and more."""
+    """Yield all processes, with the fields of `/proc`: state, parent, group, session and more."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

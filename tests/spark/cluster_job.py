@@ -1,6 +1,6 @@
-"""What the test of a cluster submits: an index, matches of a table, matches of a stream.
+"""The job that the cluster test submits: builds an index, and matches a table and a stream.
 
-In each micro-batch of the stream one task says that it has begun, and waits to be killed.
+In each micro-batch of the stream, one task reports that it has begun, and waits to be killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Stall:
-    """Passes events on; at the one that says so, waits, unless a task has waited there before."""
+    """Passes events on; at a marked event it waits, unless an earlier attempt waited there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -44,24 +44,24 @@ class Stall:
             threading.Event().wait(0.02)
 
 
-def places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Where the code and the kernels of a worker are."""
+def code_paths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the paths of a worker's code and kernels."""
     import fencepost
     from fencepost.kernels import cache_folder
 
     for _ in batches:
-        found = [fencepost.__file__, str(cache_folder().absolute())]
-        yield pa.RecordBatch.from_pydict({"place": found})
+        paths = [fencepost.__file__, str(cache_folder().absolute())]
+        yield pa.RecordBatch.from_pydict({"place": paths})
 
 
 def main(spark: SparkSession, folder: Path) -> None:
-    told: dict[str, object] = {"master": spark.sparkContext.master}
-    rows = spark.range(2, numPartitions=2).mapInArrow(places, "place string").collect()
-    told["places"] = [row["place"] for row in rows]
+    report: dict[str, object] = {"master": spark.sparkContext.master}
+    rows = spark.range(2, numPartitions=2).mapInArrow(code_paths, "place string").collect()
+    report["paths"] = [row["place"] for row in rows]
     built = fps.build_index(
         spark, spark.read.parquet(str(folder / "subscriptions")), folder / "index", parts=3
     )
-    told["built"] = [built.subscriptions, built.parts, built.dead_letters]
+    report["built"] = [built.subscriptions, built.parts, built.dead_letters]
     events = spark.read.parquet(str(folder / "events"))
     for how in ("whole", "partitioned"):
         matches = fps.match(events, folder / "index", ["id"], how=how)
@@ -81,8 +81,8 @@ def main(spark: SparkSession, folder: Path) -> None:
     )
     query.awaitTermination()
     listener.wait(query)
-    told["figures"] = figures
-    (folder / "told.json").write_text(json.dumps(told))
+    report["figures"] = figures
+    (folder / "report.json").write_text(json.dumps(report))
 
 
 if __name__ == "__main__":

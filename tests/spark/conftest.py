@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process; the marks below keep them in one process."""
+"""One Spark session for all tests of a process; `xdist_group` keeps these in few processes."""
 
 from __future__ import annotations
 

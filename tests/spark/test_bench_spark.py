@@ -1,4 +1,4 @@
-"""`fencepost bench spark`, so small that only its answers and files can be judged."""
+"""`fencepost bench spark` at a tiny scale: its matches and its files are right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from bench import commands, report
 from bench.peers.contest import Pairs, pairs_of
 from bench.progress import Progress
-from bench.spark import city, embedded, judging, memory, ours, strtree
+from bench.spark import city, embedded, expected_pairs, memory, ours, strtree
 from bench.spark.figures import million, partitioned, peer, skew
 from bench.spark.run import FIGURES, run
 from fencepost.cli import entry_point
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 @pytest.fixture
 def tiny(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session of the tests, and as few runs as a figure can do with."""
+    """Make figures use the session of the tests, and as few rounds as possible."""
 
     @contextmanager
     def started(cores: int) -> Iterator[SparkSession]:
@@ -44,12 +44,14 @@ def tiny(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["uniform", "skewed"])
-def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> city.Files:
+def files(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> city.CityFiles:
     return city.write(tmp_path_factory.mktemp("city"), 400, 300, skewed=request.param, seed=1)
 
 
-def by_hand(files: city.Files) -> Pairs:
-    """Every subscription compared with every event."""
+def brute_force_pairs(files: city.CityFiles) -> Pairs:
+    """Return the matches, by comparing every subscription with every event."""
     events = pq.read_table(files.events).to_pylist()
     found = []
     for asked in pq.read_table(files.subscriptions).to_pylist():
@@ -66,12 +68,12 @@ def by_hand(files: city.Files) -> Pairs:
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("name", ["million", "skew", "partitioned"])
-def test_a_figure_is_right_and_written(
+def test_figure_is_right_and_written(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name != "partitioned":  # where it matters how the index is built
+    if name != "partitioned":  # which needs an index that Spark built
 
-        def build(_: SparkSession, files: city.Files, index: Path, parts: int | None) -> None:
+        def build(_: SparkSession, files: city.CityFiles, index: Path, parts: int | None) -> None:
             embedded.build(str(files.subscriptions), index)
 
         monkeypatch.setattr(ours, "build", build)
@@ -96,7 +98,7 @@ def test_a_figure_is_right_and_written(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_the_command_writes_and_prints(tmp_path: Path) -> None:
+def test_command_writes_and_prints(tmp_path: Path) -> None:
     asked = ["bench", "spark", "--figure", "peer", "--scale", "1000", "--out", str(tmp_path)]
     result = CliRunner(env={"COLUMNS": "200"}).invoke(entry_point.app, [*asked, "--json"])
     assert result.exit_code == 0, result.output
@@ -108,46 +110,46 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("peer.*"))) == 4
 
 
-def test_the_command_knows_every_figure() -> None:
+def test_command_knows_every_figure() -> None:
     assert [one.value for one in commands.SparkFigure] == list(FIGURES)
 
 
-def test_the_judge_is_right(files: city.Files) -> None:
-    right = by_hand(files)
+def test_expected_pairs_are_right(files: city.CityFiles) -> None:
+    right = brute_force_pairs(files)
     assert len(right) > 150
-    assert judging.right_pairs(files).tolist() == right.tolist()
+    assert expected_pairs.find_expected_pairs(files).tolist() == right.tolist()
 
 
 @pytest.mark.parametrize("make", [strtree.OneTree, strtree.TreesByKind])
-def test_trees_find_what_is_right(make: type, files: city.Files) -> None:
-    found = strtree.built(files, make)(pq.read_table(files.events).to_pandas())
+def test_trees_find_the_expected_pairs(make: type, files: city.CityFiles) -> None:
+    found = strtree.build(files, make)(pq.read_table(files.events).to_pandas())
     pairs = pairs_of(found["id"].to_numpy(), found["subscription"].astype(int).to_numpy())
-    assert pairs.tolist() == judging.right_pairs(files).tolist()
+    assert pairs.tolist() == expected_pairs.find_expected_pairs(files).tolist()
 
 
-def test_the_embedded_engine_finds_what_is_right(files: city.Files, tmp_path: Path) -> None:
+def test_embedded_engine_finds_the_expected_pairs(files: city.CityFiles, tmp_path: Path) -> None:
     stages: dict[str, float] = {}
     embedded.build(str(files.subscriptions), tmp_path / "index")
     (tmp_path / "matches").mkdir()
     embedded.match(str(files.events), tmp_path / "index", tmp_path / "matches", stages)
-    found = judging.pairs_in(tmp_path / "matches")
-    assert judging.differing(found, judging.right_pairs(files)) == 0
+    found = expected_pairs.pairs_in(tmp_path / "matches")
+    assert expected_pairs.count_differing(found, expected_pairs.find_expected_pairs(files)) == 0
     assert len(stages) == 4
 
 
-def test_what_differs_is_counted() -> None:
+def test_differing_pairs_are_counted() -> None:
     right = pairs_of(np.array([1, 2, 3]), np.array([1, 1, 1]))
-    assert judging.differing(right, right) == 0
-    assert judging.differing(right[1:], right) == 1
-    assert judging.differing(np.sort(np.append(right, right[:1])), right) == 1
+    assert expected_pairs.count_differing(right, right) == 0
+    assert expected_pairs.count_differing(right[1:], right) == 1
+    assert expected_pairs.count_differing(np.sort(np.append(right, right[:1])), right) == 1
     other = pairs_of(np.array([1, 2, 4]), np.array([1, 1, 1]))
-    assert judging.differing(other, right) == 2
+    assert expected_pairs.count_differing(other, right) == 2
 
 
-def test_a_skewed_city_is_crowded_and_covered_alike(tmp_path: Path) -> None:
+def test_skewed_city_is_crowded_but_covered_evenly(tmp_path: Path) -> None:
     crowd, cover = {}, {}
     for skewed in (False, True):
-        # A point is in few, as few fences are then as small as many are otherwise.
+        # A low cover, because few fences with the default cover would be too large.
         folder = tmp_path / str(skewed)
         made = city.write(folder, 20_000, 500, skewed=skewed, seed=2, cover=2.0)
         polygons = shapely.from_wkb(pq.read_table(made.subscriptions)["area"].to_numpy())
@@ -160,7 +162,7 @@ def test_a_skewed_city_is_crowded_and_covered_alike(tmp_path: Path) -> None:
     assert 0.6 < cover[True] / cover[False] < 1.7, cover
 
 
-def test_the_same_seed_makes_the_same_files(tmp_path: Path) -> None:
+def test_same_seed_makes_the_same_files(tmp_path: Path) -> None:
     first, second, third = (
         city.write(tmp_path / str(k), 50, 40, skewed=True, seed=seed)
         for k, seed in enumerate((3, 3, 4))
@@ -169,11 +171,11 @@ def test_the_same_seed_makes_the_same_files(tmp_path: Path) -> None:
     assert not pq.read_table(first.events).equals(pq.read_table(third.events))
 
 
-def test_workers_are_seen(spark: SparkSession) -> None:
+def test_memory_of_workers_is_measured(spark: SparkSession) -> None:
     def same(batches: object) -> object:
         return batches
 
-    with memory.watched() as peaks:
+    with memory.peak_memory() as peaks:
         spark.range(10).mapInArrow(same, "id long").count()  # type: ignore[arg-type]
     assert len(peaks.own) >= 1
     for pid, own in peaks.own.items():

@@ -1,4 +1,4 @@
-"""`fencepost.spark.build_index`: subscriptions to parts, and events that find the right ones."""
+"""`fencepost.spark.build_index`: partitioning, updates, dead letters, and matches of the index."""
 
 from __future__ import annotations
 
@@ -80,43 +80,43 @@ def events(count: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-def embedded(rows: list[tuple[str, str, str]]) -> Matcher:
+def matcher_of(rows: list[tuple[str, str, str]]) -> Matcher:
     matcher = Matcher()
     for id, text, owner in rows:
         matcher.subscribe(id, text, subscriber=owner, replace=True)
     return matcher
 
 
-def wanted(matcher: Matcher, rows: list[tuple[Any, ...]]) -> set[tuple[int, str]]:
+def expected_pairs(matcher: Matcher, rows: list[tuple[Any, ...]]) -> set[tuple[int, str]]:
     names = [column.split()[0] for column in EVENTS.split(", ")]
     return {
         (row[0], id) for row in rows for id in matcher.match(dict(zip(names, row, strict=True)))
     }
 
 
-def found(result: DataFrame) -> set[tuple[int, str]]:
+def matched_pairs(result: DataFrame) -> set[tuple[int, str]]:
     rows = [(row["number"], row["subscription"]) for row in result.collect()]
-    assert len(rows) == len(set(rows)), "a match came twice"
+    assert len(rows) == len(set(rows)), "duplicate matches"
     return set(rows)
 
 
-def frame(spark: SparkSession, rows: list[tuple[str, str, str]]) -> DataFrame:
+def subscription_frame(spark: SparkSession, rows: list[tuple[str, str, str]]) -> DataFrame:
     return spark.createDataFrame(rows, "id string, expression string, subscriber string")
 
 
 def test_whole_partitioned_streamed_and_embedded_agree(spark: SparkSession, tmp_path: Path) -> None:
     rows, given = subscriptions(400), events(300)
-    built = fps.build_index(spark, frame(spark, rows), tmp_path / "index", parts=PARTS)
+    built = fps.build_index(spark, subscription_frame(spark, rows), tmp_path / "index", parts=PARTS)
     assert (built.version, built.subscriptions, built.added, built.removed) == (1, 400, 400, 0)
     assert PARTS <= built.parts <= PARTS + 4
     assert (built.dead_letters, built.dead_letters_path) == (0, None)
-    right = wanted(embedded(rows), given)
-    assert len(right) > 5_000
-    assert wanted(Matcher.open(tmp_path / "index"), given) == right
+    expected = expected_pairs(matcher_of(rows), given)
+    assert len(expected) > 5_000
+    assert expected_pairs(Matcher.open(tmp_path / "index"), given) == expected
     spark.createDataFrame(given, EVENTS).repartition(3).write.parquet(str(tmp_path / "events"))
     batch = spark.read.parquet(str(tmp_path / "events"))
     for how in ("whole", "partitioned"):
-        assert found(fps.match(batch, tmp_path / "index", ["number"], how=how)) == right
+        assert matched_pairs(fps.match(batch, tmp_path / "index", ["number"], how=how)) == expected
         stream = spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1)
         matches = fps.match(
             stream.parquet(str(tmp_path / "events")), tmp_path / "index", ["number"], how=how
@@ -129,25 +129,23 @@ def test_whole_partitioned_streamed_and_embedded_agree(spark: SparkSession, tmp_
         )
         query.awaitTermination()
         assert len(query.recentProgress) >= 3
-        assert found(spark.read.parquet(str(tmp_path / f"matches-{how}"))) == right
+        assert matched_pairs(spark.read.parquet(str(tmp_path / f"matches-{how}"))) == expected
 
 
-def test_events_go_to_few_parts(spark: SparkSession, tmp_path: Path) -> None:
+def test_events_are_routed_to_few_parts(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(3)
     rows = []
     for k in range(600):
         x, y = rng.uniform(0, 99), rng.uniform(0, 99)
         rows.append((f"s{k}", f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 1}, {y + 1}))", "me"))
-    fps.build_index(spark, frame(spark, rows), tmp_path / "index", parts=8)
+    fps.build_index(spark, subscription_frame(spark, rows), tmp_path / "index", parts=8)
     router = Matcher.open(next((tmp_path / "index").glob("router-*")))
     parts = [len(router.match({"g": f"POINT ({x} {y})"})) for x in range(100) for y in range(100)]
     assert max(parts) <= 4
     assert sum(parts) / len(parts) < 1.3
 
 
-def test_what_cannot_be_used_is_set_aside_with_its_reason(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_invalid_rows_are_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     rows = [
         ("good", "n > 1", None),
         ("bad", "n >", "x"),
@@ -158,7 +156,7 @@ def test_what_cannot_be_used_is_set_aside_with_its_reason(
         ("odd", "S_INTERSECTS(g, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))", "x"),
     ]
     given: Any = rows
-    built = fps.build_index(spark, frame(spark, given), tmp_path / "index")
+    built = fps.build_index(spark, subscription_frame(spark, given), tmp_path / "index")
     assert (built.subscriptions, built.dead_letters) == (1, 6)
     assert built.dead_letters_path is not None
     dead = pq.read_table(built.dead_letters_path).to_pylist()
@@ -171,10 +169,10 @@ def test_what_cannot_be_used_is_set_aside_with_its_reason(
     assert Matcher.open(tmp_path / "index").ids() == ["good"]
 
 
-def test_updates_write_new_segments_and_what_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+def test_update_writes_new_segments_and_deletions(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
     rows, given = subscriptions(200), events(120)
-    fps.build_index(spark, frame(spark, rows), path, parts=4)
+    fps.build_index(spark, subscription_frame(spark, rows), path, parts=4)
     before = {folder.name for folder in path.glob("segment-*")}
     changed = [(f"s{k}", text, "new owner") for k, (_, text, _) in
                enumerate(subscriptions(40, seed=9), start=180)]  # fmt: skip
@@ -186,27 +184,27 @@ def test_updates_write_new_segments_and_what_is_gone(spark: SparkSession, tmp_pa
     assert (built.version, built.added, built.removed) == (2, 40, 50)
     assert built.subscriptions == 200 - 50 + 40
     assert before < {folder.name for folder in path.glob("segment-*")}
-    matcher = embedded(rows)
+    matcher = matcher_of(rows)
     for id, text, owner in changed:
         matcher.subscribe(id, text, subscriber=owner, replace=True)
     for k in range(30):
         matcher.unsubscribe(f"s{k}")
-    right = wanted(matcher, given)
+    expected = expected_pairs(matcher, given)
     assert Matcher.open(path).ids() == matcher.ids()
     batch = spark.createDataFrame(given, EVENTS)
     for how in ("whole", "partitioned"):
         result = fps.match(batch, path, ["number"], how=how)
-        assert found(result) == right
+        assert matched_pairs(result) == expected
         owners = {row["subscription"]: row["subscriber"] for row in result.collect()}
         assert {owners[id] for id, _, _ in changed if id in owners} == {"new owner"}
-    again = fps.build_index(spark, frame(spark, rows), path, mode="replace", parts=3)
+    again = fps.build_index(spark, subscription_frame(spark, rows), path, mode="replace", parts=3)
     assert (again.version, again.subscriptions) == (3, 200)
-    assert found(fps.match(batch, path, ["number"], how="partitioned")) == wanted(
-        embedded(rows), given
+    assert matched_pairs(fps.match(batch, path, ["number"], how="partitioned")) == expected_pairs(
+        matcher_of(rows), given
     )
 
 
-def test_columns_in_place_of_expressions(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_instead_of_expressions(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(4)
     rows = []
     for k in range(150):
@@ -235,16 +233,18 @@ def test_columns_in_place_of_expressions(spark: SparkSession, tmp_path: Path) ->
         equals={"s": [row[3] for row in good]},
     )
     given = events(200)
-    right = wanted(matcher, given)
-    assert right
+    expected = expected_pairs(matcher, given)
+    assert expected
     batch = spark.createDataFrame(given, EVENTS)
     for how in ("whole", "partitioned"):
-        assert found(fps.match(batch, tmp_path / "index", ["number"], how=how)) == right
+        assert matched_pairs(fps.match(batch, tmp_path / "index", ["number"], how=how)) == expected
 
 
-def test_events_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_unreadable_events(spark: SparkSession, tmp_path: Path) -> None:
     fps.build_index(
-        spark, frame(spark, [("a", "s = 'x'", "me"), ("b", "n > 0", "me")]), tmp_path / "index"
+        spark,
+        subscription_frame(spark, [("a", "s = 'x'", "me"), ("b", "n > 0", "me")]),
+        tmp_path / "index",
     )
     rows = spark.range(3).selectExpr(
         "id AS number",
@@ -253,20 +253,20 @@ def test_events_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
     )
     for how in ("whole", "partitioned"):
         result = fps.match(rows, tmp_path / "index", ["number"], how=how, dead_letters=True)
-        found = sorted(tuple(row) for row in result.collect() if row["reason"] is None)
-        assert [row[:2] for row in found] == [(0, "a"), (0, "b"), (2, "a"), (2, "b")]
+        matches = sorted(tuple(row) for row in result.collect() if row["reason"] is None)
+        assert [row[:2] for row in matches] == [(0, "a"), (0, "b"), (2, "a"), (2, "b")]
         (bad,) = (row for row in result.collect() if row["reason"] is not None)
         assert (bad["number"], bad["subscription"]) == (1, None)
         assert "UTF-8" in bad["reason"]
 
 
-def test_the_way_is_chosen_and_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_plan_reports_the_choice(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
-    fps.build_index(spark, frame(spark, subscriptions(30)), path, parts=2)
+    fps.build_index(spark, subscription_frame(spark, subscriptions(30)), path, parts=2)
     chosen = fps.plan(path)
     assert chosen.how == "whole"
     assert "30 subscriptions" in str(chosen)
-    assert fps.plan(path, "partitioned").why == "it was asked for"
+    assert fps.plan(path, "partitioned").why == "it was requested"
     Matcher().save(tmp_path / "saved")
     assert fps.plan(tmp_path / "saved").how == "whole"
     with pytest.raises(IndexingError, match="no parts; build it with"):
@@ -275,9 +275,9 @@ def test_the_way_is_chosen_and_told(spark: SparkSession, tmp_path: Path) -> None
         fps.plan(path, "some")
 
 
-def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_arguments(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
-    good = frame(spark, subscriptions(3))
+    good = subscription_frame(spark, subscriptions(3))
     with pytest.raises(IndexingError, match=r"no index in .* to update"):
         fps.build_index(spark, good, path, mode="update")
     with pytest.raises(ModelError, match="no column 'expression'; they have: id"):
@@ -289,8 +289,8 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         fps.build_index(spark, good, path)
 
 
-def test_no_subscription_at_all(spark: SparkSession, tmp_path: Path) -> None:
-    built = fps.build_index(spark, frame(spark, []), tmp_path / "index")
+def test_no_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
+    built = fps.build_index(spark, subscription_frame(spark, []), tmp_path / "index")
     assert (built.subscriptions, built.parts) == (0, 0)
     batch = spark.createDataFrame(events(5), EVENTS)
     for how in ("whole", "partitioned"):
@@ -320,7 +320,7 @@ def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
         fps.match(twice, tmp_path / "index")
 
 
-def test_text_that_is_not_utf8_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_a_dead_letter(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.range(3).selectExpr(
         "CASE WHEN id = 1 THEN CAST(X'ff' AS STRING) ELSE CAST(id AS STRING) END AS id",
         "CASE WHEN id = 2 THEN CAST(X'ff' AS STRING) ELSE 'x' END AS kind",
@@ -336,19 +336,19 @@ def test_text_that_is_not_utf8_is_set_aside(spark: SparkSession, tmp_path: Path)
         assert all("not UTF-8" in row["reason"] for row in dead)
 
 
-def only(result: DataFrame) -> list[str]:
+def matched_ids(result: DataFrame) -> list[str]:
     return sorted(row["subscription"] for row in result.collect())
 
 
-def test_an_index_that_is_removed_and_one_saved_over(spark: SparkSession, tmp_path: Path) -> None:
-    """What workers have mapped of another index in the same folder is not asked."""
+def test_index_removed_and_index_overwritten_by_save(spark: SparkSession, tmp_path: Path) -> None:
+    """Workers do not use what they have mapped of a former index in the same folder."""
     path = tmp_path / "an index, é"
     event = spark.createDataFrame([(1.0,)], "n double")
     for name in ("first", "second"):
         shutil.rmtree(path, ignore_errors=True)
-        built = fps.build_index(spark, frame(spark, [(name, "n > 0", "me")]), path)
+        built = fps.build_index(spark, subscription_frame(spark, [(name, "n > 0", "me")]), path)
         assert built.version == 1
-        assert only(fps.match(event, path, how="partitioned")) == [name]
+        assert matched_ids(fps.match(event, path, how="partitioned")) == [name]
     saved = Matcher()
     for id in ("third", "gone"):
         saved.subscribe(id, "n > 0")
@@ -357,40 +357,44 @@ def test_an_index_that_is_removed_and_one_saved_over(spark: SparkSession, tmp_pa
     saved.save(path)
     with pytest.raises(IndexingError, match="has no parts; build it with"):
         fps.match(event, path, how="partitioned")
-    built = fps.build_index(spark, frame(spark, [("fourth", "n > 0", "me")]), path, mode="update")
+    built = fps.build_index(
+        spark, subscription_frame(spark, [("fourth", "n > 0", "me")]), path, mode="update"
+    )
     assert (built.version, built.subscriptions, built.removed) == (2, 2, 0)
     assert fps.plan(path).bytes == built.bytes > 2_000
     for how in ("whole", "partitioned"):
-        assert only(fps.match(event, path, how=how)) == ["fourth", "third"]
+        assert matched_ids(fps.match(event, path, how=how)) == ["fourth", "third"]
 
 
-def test_all_deleted_and_some_added_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_delete_all_and_add_some_again(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
     event = spark.createDataFrame([(1.0,)], "n double")
     schema = "id string, expression string, deleted boolean"
-    fps.build_index(spark, frame(spark, [("a", "n > 0", "me"), ("b", "n > 0", "me")]), path)
+    fps.build_index(
+        spark, subscription_frame(spark, [("a", "n > 0", "me"), ("b", "n > 0", "me")]), path
+    )
     steps: tuple[tuple[list[Any], list[str]], ...] = (
         ([("a", None, True), ("b", None, True)], []),
         ([("a", "n > 0", None)], ["a"]),
         ([("a", "n > 5", False), ("b", "n > 0", False)], ["b"]),
         ([("a", "n > 0", False), ("b", "n >", False)], ["a", "b"]),
     )
-    for changes, right in steps:
+    for changes, expected in steps:
         fps.build_index(spark, spark.createDataFrame(changes, schema), path, mode="update")
         for how in ("whole", "partitioned"):
-            assert only(fps.match(event, path, how=how)) == right
+            assert matched_ids(fps.match(event, path, how=how)) == expected
 
 
-def test_one_build_at_a_time_and_what_a_killed_one_left(
+def test_one_build_at_a_time_and_remains_of_a_killed_build(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "index"
     for left in ("segment-1-x", "router-1-x"):
         (path / left).mkdir(parents=True)
-    rows = frame(spark, [("a", "n > 0", "me")])
+    rows = subscription_frame(spark, [("a", "n > 0", "me")])
     with (path / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IndexingError, match=r"is being built in .* at this moment"):
+        with pytest.raises(IndexingError, match=r"another process is building an index in .*"):
             fps.build_index(spark, rows, path)
     fps.build_index(spark, rows, path)
     assert not [*path.glob("segment-1-x"), *path.glob("router-1-x")]
@@ -400,7 +404,7 @@ def test_one_build_at_a_time_and_what_a_killed_one_left(
     assert Matcher.open(path).ids() == ["a"]
 
 
-def test_ids_that_are_numbers(spark: SparkSession, tmp_path: Path) -> None:
+def test_integer_ids(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
     rows = [(1, "x", 7, False), (2, "x", None, False), (3, "y", None, False), (None, "x", 1, False)]
     schema = "id long, kind string, subscriber int, deleted boolean"
@@ -415,16 +419,16 @@ def test_ids_that_are_numbers(spark: SparkSession, tmp_path: Path) -> None:
     assert (built.subscriptions, built.removed) == (2, 2)
     event = spark.createDataFrame([("x",)], "s string")
     for how in ("whole", "partitioned"):
-        found = sorted(tuple(row) for row in fps.match(event, path, [], how=how).collect())
-        assert found == [("2", "2"), ("3", "8")]
+        matches = sorted(tuple(row) for row in fps.match(event, path, [], how=how).collect())
+        assert matches == [("2", "2"), ("3", "8")]
 
 
-def test_spark_divides_as_workers_do(spark: SparkSession) -> None:
-    """Kinds that a sample had not, and numbers at its cuts, among them."""
+def test_spark_and_workers_partition_alike(spark: SparkSession) -> None:
+    """Also for kinds that the sample lacked, and for values equal to a cut."""
     rng = np.random.default_rng(4)
     count = 600
 
-    def places(kinds: list[int]) -> pa.Table:
+    def partition_keys(kinds: list[int]) -> pa.Table:
         return pa.table(
             {
                 partition_cuts.KIND: pa.array(rng.choice(kinds, count), pa.int32()),
@@ -436,11 +440,13 @@ def test_spark_divides_as_workers_do(spark: SparkSession) -> None:
         )
 
     for parts in (1, 2, 9, 40):
-        division = partition_cuts.choose_partitioning(
-            partition_cuts.PartitionKeys.of(places([0, 0, 1, 3])), parts
+        partitioning = partition_cuts.choose_partitioning(
+            partition_cuts.PartitionKeys.of(partition_keys([0, 0, 1, 3])), parts
         )
-        table = places([0, 0, 1, 2, 3])
+        table = partition_keys([0, 0, 1, 2, 3])
         rows = spark.createDataFrame(table.to_pandas())
-        found = [row[0] for row in rows.select(division.column()).collect()]
-        assert found == division.part_of(partition_cuts.PartitionKeys.of(table)).tolist()
-        assert len(set(found)) > parts / 2
+        parts_of_rows = [row[0] for row in rows.select(partitioning.column()).collect()]
+        assert (
+            parts_of_rows == partitioning.part_of(partition_cuts.PartitionKeys.of(table)).tolist()
+        )
+        assert len(set(parts_of_rows)) > parts / 2

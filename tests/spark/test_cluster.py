@@ -1,4 +1,4 @@
-"""A standalone cluster of real processes, and jobs that `fencepost spark submit` brings there."""
+"""Jobs that `fencepost spark submit` runs on a standalone cluster of real processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes shar
 WORDS = ("rain", "hail", "snow", "fog")
 
 
-def rules(rng: np.random.Generator) -> list[dict[str, str]]:
+def make_subscriptions(rng: np.random.Generator) -> list[dict[str, str]]:
     corners = rng.uniform(0, 90, (60, 2)).round(2)
     return [
         {
@@ -45,7 +45,7 @@ def rules(rng: np.random.Generator) -> list[dict[str, str]]:
     ]
 
 
-def happened(rng: np.random.Generator, start: int, stall: str | None = None) -> pa.Table:
+def make_events(rng: np.random.Generator, start: int, stall: str | None = None) -> pa.Table:
     count = 60
     points = shapely.points(rng.uniform(0, 100, (count, 2)))
     return pa.table(
@@ -61,19 +61,19 @@ def happened(rng: np.random.Generator, start: int, stall: str | None = None) -> 
     )
 
 
-def wanted(matcher: Matcher, table: pa.Table) -> list[tuple[int, str]]:
+def expected_pairs(matcher: Matcher, table: pa.Table) -> list[tuple[int, str]]:
     ids = table.column("id").to_pylist()
     found = matcher.match_batch(table, sort=True).to_pylist()
     return sorted((ids[row["event"]], row["subscription"]) for row in found)
 
 
-def written(files: list[Path]) -> list[tuple[int, str]]:
+def pairs_in(files: list[Path]) -> list[tuple[int, str]]:
     rows = [row for path in files for row in pq.read_table(path).to_pylist()]
     return sorted((row["id"], row["subscription"]) for row in rows)
 
 
-def shipped(folder: Path) -> Path:
-    """The archive: this code and the kernels that are compiled; other packages are there."""
+def make_archive(folder: Path) -> Path:
+    """Make the archive: this code and its compiled kernels. The nodes have the other packages."""
     path = folder / "env.tar"
     with tarfile.open(path, "w") as archive:
         archive.add(Path(fencepost.__file__).parent, "fencepost")
@@ -82,13 +82,17 @@ def shipped(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_job_on_a_cluster_while_its_processes_are_killed(tmp_path: Path) -> None:
-    """A Python worker in one micro-batch, an executor in the next; nothing is lost or twice."""
+def test_job_survives_killed_workers_and_executors(tmp_path: Path) -> None:
+    """Kills a Python worker in one micro-batch, an executor in the next; each match comes once."""
     rng = np.random.default_rng(11)
-    given = rules(rng)
+    given = make_subscriptions(rng)
     matcher = Matcher()
     matcher.subscribe_many(given)
-    tables = [happened(rng, 0), happened(rng, 100, "python"), happened(rng, 200, "executor")]
+    tables = [
+        make_events(rng, 0),
+        make_events(rng, 100, "python"),
+        make_events(rng, 200, "executor"),
+    ]
     for name in ("subscriptions", "events", "stream"):
         (tmp_path / name).mkdir()
     pq.write_table(pa.Table.from_pylist(given), tmp_path / "subscriptions" / "all.parquet")
@@ -97,7 +101,7 @@ def test_a_job_on_a_cluster_while_its_processes_are_killed(tmp_path: Path) -> No
         path = tmp_path / "stream" / f"{number}.parquet"
         pq.write_table(table, path)
         os.utime(path, (1_000_000 + number, 1_000_000 + number))  # Spark takes the oldest first
-    archive = shipped(tmp_path)
+    archive = make_archive(tmp_path)
     with cluster(tmp_path / "cluster") as spark:
         driver = submit(
             *("--master", spark.url, "--archive", archive),
@@ -108,32 +112,36 @@ def test_a_job_on_a_cluster_while_its_processes_are_killed(tmp_path: Path) -> No
             log=tmp_path / "driver.log",
         )
         try:
-            for pid in children(begun(tmp_path, "python", driver)):
+            for pid in children(wait_until_begun(tmp_path, "python", driver)):
                 kill(pid)
             (tmp_path / "python-killed").touch()
-            kill(parent(begun(tmp_path, "executor", driver)))
+            kill(parent(wait_until_begun(tmp_path, "executor", driver)))
             (tmp_path / "executor-killed").touch()
             assert driver.wait(WAIT_S) == 0, (tmp_path / "driver.log").read_text()[-3000:]
         finally:
             kill_session(driver.pid)
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert told["master"] == spark.url
-    assert all(place.startswith(str(tmp_path / "cluster")) for place in told["places"])
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["master"] == spark.url
+    assert all(place.startswith(str(tmp_path / "cluster")) for place in report["paths"])
     kernels = [len(list(path.iterdir())) for path in (tmp_path / "cluster").rglob("kernels-*")]
-    assert set(kernels) == {len(list(cache_folder().iterdir()))}, "nothing was compiled there"
+    assert set(kernels) == {len(list(cache_folder().iterdir()))}, (
+        "no kernel was compiled on the nodes"
+    )
     assert "Lost executor" in (tmp_path / "driver.log").read_text()
-    assert told["built"][0] == len(given)
-    assert told["built"][1] > 1
+    assert report["built"][0] == len(given)
+    assert report["built"][1] > 1
     for how in ("whole", "partitioned"):
-        assert written(list((tmp_path / how).glob("*.parquet"))) == wanted(matcher, tables[0])
-    answers = [wanted(matcher, table) for table in tables[1:]]
-    assert written(fps.written_files(tmp_path / "streamed")) == sorted(answers[0] + answers[1])
-    # Events, matches, dead letters, version: what was begun by the killed is not counted.
-    assert told["figures"] == [[60, len(answer), 0, 1] for answer in answers]
+        assert pairs_in(list((tmp_path / how).glob("*.parquet"))) == expected_pairs(
+            matcher, tables[0]
+        )
+    answers = [expected_pairs(matcher, table) for table in tables[1:]]
+    assert pairs_in(fps.written_files(tmp_path / "streamed")) == sorted(answers[0] + answers[1])
+    # Events, matches, dead letters, version. Killed tasks are not counted.
+    assert report["figures"] == [[60, len(answer), 0, 1] for answer in answers]
 
 
-def begun(folder: Path, name: str, driver: subprocess.Popen[bytes]) -> int:
-    """Wait for a task to begin; the process that starts Python workers there."""
+def wait_until_begun(folder: Path, name: str, driver: subprocess.Popen[bytes]) -> int:
+    """Wait for a task to begin; return the process id of its daemon, which starts workers."""
     path = folder / f"{name}-begun"
     until(lambda: path.exists() or driver.poll() is not None)
     assert path.exists(), (folder / "driver.log").read_text()[-3000:]
@@ -151,17 +159,17 @@ def submit(*arguments: object, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def test_what_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submit_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     archive = tmp_path / "env.tar.gz"
     archive.touch()
-    made = submission(
+    command = submission(
         ["job.py", "--archive", "its own"],
         "spark://head:7077",
         archive,
         ["spark.executor.memory=2g"],
     )
-    program, *options = made
+    program, *options = command
     assert Path(program).name == "spark-submit"
     assert Path(program).is_file()
     assert options == [
@@ -173,26 +181,28 @@ def test_what_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         *("job.py", "--archive", "its own"),
     ]
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
-    own = submission(["match", "--out", "x"], "yarn", None, ["spark.pyspark.driver.python=py"])
-    assert own[:5] == [
+    match_command = submission(
+        ["match", "--out", "x"], "yarn", None, ["spark.pyspark.driver.python=py"]
+    )
+    assert match_command[:5] == [
         *("/opt/spark/bin/spark-submit", "--master", "yarn"),
         *("--conf", "spark.pyspark.driver.python=py"),
     ]
-    assert Path(own[5]).samefile(Path(fencepost.__file__).with_name("cli.py"))
-    assert own[6:] == ["spark", "match", "--out", "x"]
+    assert Path(match_command[5]).samefile(Path(fencepost.__file__).parent / "cli" / "__main__.py")
+    assert match_command[6:] == ["spark", "match", "--out", "x"]
     with pytest.raises(FencepostError, match="KEY=VALUE"):
         submission(["job.py"], "yarn", None, ["memory"])
     with pytest.raises(FencepostError, match="there is no archive"):
         submission(["job.py"], "yarn", tmp_path / "none", [])
 
 
-def test_the_command_shows_what_it_would_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submit_shows_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
     shown = runner.invoke(app, ["spark", "submit", "--master", "x", "--show", "a b.py", "--show"])
     assert shown.exit_code == 0, shown.output
     assert shlex.split(shown.stdout)[-2:] == ["a b.py", "--show"]
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # as spark-submit does
     given = ["--subscriptions", "s.parquet", "--events", "e.parquet", "--out", "matches"]
-    refused = runner.invoke(app, ["spark", "match", *given])
-    assert refused.exit_code == 1
-    assert "give --index, a folder that all nodes" in refused.output
+    rejected = runner.invoke(app, ["spark", "match", *given])
+    assert rejected.exit_code == 1
+    assert "give --index, a folder that all nodes" in rejected.output

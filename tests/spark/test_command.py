@@ -1,4 +1,4 @@
-"""`fencepost spark match`: a user's own files."""
+"""`fencepost spark match` on files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    folder = tmp_path / "in [1] {a, b}*"  # which is no pattern
+    folder = tmp_path / "in [1] {a, b}*"  # not a glob pattern
     folder.mkdir()
     subscriptions = [
         {"id": "near", "expression": "S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "subscriber": "a"},
@@ -40,13 +40,13 @@ def run(*arguments: object) -> Any:
     return runner.invoke(app, ["spark", "match", *map(str, arguments)])
 
 
-def test_files_become_matches(files: Path) -> None:
+def test_match_writes_matches_of_files(files: Path) -> None:
     given = ("--subscriptions", files / "s.parquet", "--events", files / "e.ndjson")
     out, index = files / "matches", files / "index"
-    done = run(*given, "--out", out, "--index", index, "--column", "name")
-    assert done.exit_code == 3, done.output
-    assert "2 subscriptions in 1 parts" in done.output
-    assert "1 subscriptions could not be used" in done.output
+    result = run(*given, "--out", out, "--index", index, "--column", "name")
+    assert result.exit_code == 3, result.output
+    assert "2 subscriptions in 1 parts" in result.output
+    assert "1 subscriptions could not be used" in result.output
     rows = pq.read_table(out).to_pylist()
     assert sorted((row["name"], row["subscription"], row["subscriber"]) for row in rows) == [
         ("one", "loud", "loud"),
@@ -55,15 +55,15 @@ def test_files_become_matches(files: Path) -> None:
     again = run("--index", index, "--events", files / "e.ndjson", "--out", out)
     assert again.exit_code == 1
     assert "give --replace" in again.output
-    told = run(
+    replaced = run(
         *("--index", index, "--events", files / "e.ndjson", "--out", out, "--replace", "--json"),
         *("--how", "partitioned"),
     )
-    assert told.exit_code == 0, told.output
-    assert json.loads(told.stdout)["match"]["matches"] == 2
+    assert replaced.exit_code == 0, replaced.output
+    assert json.loads(replaced.stdout)["match"]["matches"] == 2
 
 
-def test_what_is_missing_is_said(files: Path) -> None:
+def test_missing_options_and_files(files: Path) -> None:
     events = ("--events", files / "e.ndjson", "--out", files / "matches")
     assert run(*events).exit_code == 2
     assert "give --subscriptions, or an --index" in run(*events).output

@@ -1,4 +1,4 @@
-"""A stream whose driver is killed while rules change: each match is there, and once."""
+"""A stream writes each match once, although its driver is killed and subscriptions change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from fencepost import spark as fps
 from fencepost.engine import Matcher
-from tests.spark.cluster import LIGHT, kill_session, members
+from tests.spark.cluster import LIGHT, kill_session, session_members
 from tests.waiting import WAIT_S, until
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ Row = tuple[int, str | None]  # an event, and a subscription or none if it could
 
 
 def write(path: Path, number: int) -> None:
-    """A file of events; where 6 divides `n`, the text is not UTF-8."""
+    """Write a file of events; if 6 divides `n`, the text is not UTF-8."""
     rng = np.random.default_rng(number)
     n = rng.integers(1, 60, EVENTS)
     texts = pa.array([b"x" if k % 6 else b"\xff" for k in n], pa.binary()).view(pa.string())
@@ -65,44 +65,44 @@ def write(path: Path, number: int) -> None:
     os.utime(path, (1_000_000 + number, 1_000_000 + number))  # Spark takes the oldest first
 
 
-def wanted(rules: dict[str, str], path: Path) -> list[Row]:
-    """What the events of a file answer, one by one."""
+def expected_rows(rules: dict[str, str], path: Path) -> list[Row]:
+    """Return the matches of a file's events, matched one by one."""
     matcher = Matcher()
     for id, expression in rules.items():
         matcher.subscribe(id, expression)
-    found: list[Row] = []
+    rows: list[Row] = []
     table = pq.read_table(path, columns=["id", "n"])
     for id, n in zip(table["id"].to_pylist(), table["n"].to_pylist(), strict=True):
         if n % 6 == 0:
-            found.append((id, None))
+            rows.append((id, None))
         else:
-            found += [(id, rule) for rule in matcher.match({"n": n, "s": "x"})]
-    return found
+            rows += [(id, rule) for rule in matcher.match({"n": n, "s": "x"})]
+    return rows
 
 
-def batches(folder: Path) -> set[int]:
-    """The numbers of batches that a log of Spark has."""
+def batch_numbers(folder: Path) -> set[int]:
+    """Return the numbers of the batches in a log of Spark."""
     names = [path.name.removesuffix(".compact") for path in folder.glob("*")]
     return {int(name) for name in names if name.isdigit()}
 
 
-def files_of(checkpoint: Path) -> dict[int, str]:
-    """Which file each batch read."""
-    found = {}
+def file_by_batch(checkpoint: Path) -> dict[int, str]:
+    """Return the file that each batch read."""
+    files = {}
     for path in (checkpoint / "sources" / "0").glob("*"):
         if path.name.removesuffix(".compact").isdigit():
             for line in path.read_text().splitlines()[1:]:
                 entry = json.loads(line)
-                found[entry["batchId"]] = Path(entry["path"]).name
-    return found
+                files[entry["batchId"]] = Path(entry["path"]).name
+    return files
 
 
-def reached(folder: Path, moment: str, batch: int, before: set[str]) -> bool:
-    """Whether a batch has begun, or a task of it has written, or the sink has it."""
+def has_reached(folder: Path, moment: str, batch: int, before: set[str]) -> bool:
+    """Return whether a batch has begun, has written a file, or is committed by the sink."""
     log = folder / "out" / "_spark_metadata"
     if moment == "sink":
-        return max(batches(log), default=-1) >= batch
-    begun = max(batches(folder / "checkpoint" / "offsets"), default=-1) >= batch
+        return max(batch_numbers(log), default=-1) >= batch
+    begun = max(batch_numbers(folder / "checkpoint" / "offsets"), default=-1) >= batch
     if moment == "begun":
         return begun
     known = before | {path.name for path in fps.written_files(folder / "out")}
@@ -110,44 +110,44 @@ def reached(folder: Path, moment: str, batch: int, before: set[str]) -> bool:
 
 
 def run_and_kill(folder: Path, how: str, moment: str, ahead: int, *, alone: bool) -> None:
-    """Start the driver, and kill it at a moment: alone, or with all that it started."""
-    batch = max(batches(folder / "checkpoint" / "offsets"), default=-1) + ahead
+    """Start the driver, and kill it at a moment: alone, or with all processes of its session."""
+    batch = max(batch_numbers(folder / "checkpoint" / "offsets"), default=-1) + ahead
     before = {path.name for path in (folder / "out").glob("part-*.parquet")}
-    driver = started(folder, how)
+    driver = start_driver(folder, how)
     try:
-        until(lambda: driver.poll() is not None or reached(folder, moment, batch, before))
+        until(lambda: driver.poll() is not None or has_reached(folder, moment, batch, before))
         assert driver.poll() is None, (folder / "log").read_text()[-3000:]
         if alone:
             driver.kill()
-            until(lambda: not members(driver.pid))  # the others see it, and end
+            until(lambda: not session_members(driver.pid))  # its other processes notice, and end
     finally:
         kill_session(driver.pid)
         driver.wait()
 
 
 @pytest.mark.slow
-def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_driver_while_subscriptions_change(spark: SparkSession, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     source, index, out = tmp_path / "source", tmp_path / "index", tmp_path / "out"
     source.mkdir()
     for number in range(FILES):
         write(source / f"{number:03d}.parquet", number)
     rules: dict[str, str] = {f"over {k}": f"n > {k}" for k in range(20, 55, 5)}
-    rules["text"] = "s = 'y'"  # so that texts are read
+    rules["text"] = "s = 'y'"  # so that the column s is read
     table = spark.createDataFrame([(*rule, False) for rule in rules.items()], RULES)
     fps.build_index(spark, table, index, parts=2)
-    done: dict[int, int] = {}  # which version each batch in the sink was matched with
+    done: dict[int, int] = {}  # the index version of each batch in the sink
     versions = {1: rules}
     moments = rng.permutation(["begun", "writing", "sink"]).tolist()
     for run, moment in enumerate([*moments, None]):
         how = ("partitioned", "whole")[run % 2]
         if moment is None:
-            driver = started(tmp_path, how)
+            driver = start_driver(tmp_path, how)
             assert driver.wait(WAIT_S) == 0, (tmp_path / "log").read_text()[-3000:]
         else:
             run_and_kill(tmp_path, how, moment, int(rng.integers(1, 3)), alone=run == 1)
         version = len(versions)
-        done |= dict.fromkeys(batches(out / "_spark_metadata") - done.keys(), version)
+        done |= dict.fromkeys(batch_numbers(out / "_spark_metadata") - done.keys(), version)
         if moment is not None:
             assert len(done) < FILES
             gone = rng.choice([id for id in versions[version] if id != "text"])
@@ -157,9 +157,9 @@ def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: 
             assert fps.build_index(spark, table, index, mode="update").version == version + 1
             kept = {id: text for id, text in versions[version].items() if id != gone}
             versions[version + 1] = kept | new
-    files = files_of(tmp_path / "checkpoint")
+    files = file_by_batch(tmp_path / "checkpoint")
     assert sorted(files.values()) == sorted(path.name for path in source.iterdir()), "read once"
-    answers = {b: wanted(versions[v], source / files[b]) for b, v in done.items()}
+    answers = {b: expected_rows(versions[v], source / files[b]) for b, v in done.items()}
     assert sorted(answers) == list(range(FILES))
     rows = [row for path in fps.written_files(out) for row in pq.read_table(path).to_pylist()]
     found = Counter((row["id"], row["subscription"]) for row in rows)
@@ -169,7 +169,7 @@ def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: 
     assert len({id for id, _ in found}) < FILES * EVENTS, "some events match nothing"
     for line in (tmp_path / "progress").read_text().splitlines():
         batch, events, matches, letters, at = line.split()
-        if events == "0":  # the sink had it, and it was not run again
+        if events == "0":  # the sink had committed it, so it did not run again
             continue
         answer = answers[int(batch)]
         read = sum(1 for _, rule in answer if rule is not None)
@@ -177,8 +177,8 @@ def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: 
         assert int(at) == done[int(batch)]
 
 
-def started(folder: Path, how: str) -> subprocess.Popen[bytes]:
-    """The driver; what it starts is in its session."""
+def start_driver(folder: Path, how: str) -> subprocess.Popen[bytes]:
+    """Start the driver in a new session, which its child processes join."""
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-c", _DRIVER, str(folder), how],

@@ -1,4 +1,4 @@
-"""Sinks: each match once in Parquet; messages with ids that stay, sent again or set aside."""
+"""Sinks: Parquet files have each match once; messages have stable ids, retries and dead letters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCHEMA = "id string, n long, subscription string, subscriber string"
 
 
 def add(spark: SparkSession, folder: Path, *rows: tuple[str | None, int, str, str]) -> None:
-    """A file of matches, of which a stream makes a batch."""
+    """Add a file of matches, which is one batch of the stream."""
     frame = spark.createDataFrame(list(rows), SCHEMA).coalesce(1)
     frame.write.mode("append").parquet(str(folder))
 
@@ -45,13 +45,13 @@ def stream(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def forget_last(checkpoint: Path) -> None:
-    """As if the process had ended when the sink was done and Spark had not noted it."""
+    """Remove Spark's last commit, as if the process had ended after the sink's commit."""
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.suffix == "")
     (checkpoint / "commits" / str(last)).unlink()
     (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
 
-def letters(folder: Path) -> list[dict[str, str]]:
+def dead_letters(folder: Path) -> list[dict[str, str]]:
     files = sorted((folder / "dead-letters").glob("*.jsonl"))
     return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
@@ -59,7 +59,7 @@ def letters(folder: Path) -> list[dict[str, str]]:
 # ----------------------------------------------------------------------------------------- messages
 
 
-def test_messages_have_ids_that_stay(spark: SparkSession) -> None:
+def test_messages_have_stable_ids(spark: SparkSession) -> None:
     from pyspark.sql import functions as f
 
     rows = [
@@ -81,7 +81,9 @@ def test_messages_have_ids_that_stay(spark: SparkSession) -> None:
     }
     assert json.loads(made[3]["body"])["event"] == {"id": None, "n": 1}
     key = b'{"event":"e1","subscription":"s1"}'
-    assert made[0]["id"] == hashlib.sha256(key).hexdigest()[:32], "a promise to who keeps ids"
+    assert made[0]["id"] == hashlib.sha256(key).hexdigest()[:32], (
+        "receivers store ids, so the hash must never change"
+    )
     changed = matches.withColumn("n", f.lit(9)).repartition(3)
     again = {
         json.loads(row["body"])["event"]["id"]: row["id"]
@@ -98,12 +100,12 @@ def test_messages_have_ids_that_stay(spark: SparkSession) -> None:
 
 
 class Endpoint:
-    """A real server. `/after/<n>` refuses each message n times, `/<status>` always answers that."""
+    """An HTTP server. `/after/<n>` fails n times for a message; `/<status>` returns that status."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[str, str, Any]] = []
-        self.asked: Counter[str] = Counter()
-        self.signed: list[tuple[str | None, bytes]] = []
+        self.received: list[tuple[str, str, Any]] = []
+        self.attempts: Counter[str] = Counter()
+        self.signatures: list[tuple[str | None, bytes]] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -111,21 +113,21 @@ class Endpoint:
 
             def do_POST(self) -> None:
                 text = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.signed.append((self.headers["Fencepost-Signature"], text))
+                outer.signatures.append((self.headers["Fencepost-Signature"], text))
                 body = json.loads(text)
                 id = self.headers["Idempotency-Key"]
-                outer.asked[id] += 1
+                outer.attempts[id] += 1
                 words = self.path.split("?")[0].strip("/").split("/")
                 status = 200
                 if words[0].isdigit():
                     status = int(words[0])
-                elif words[0] == "after" and outer.asked[id] <= int(words[1]):
+                elif words[0] == "after" and outer.attempts[id] <= int(words[1]):
                     status = 503
-                elif words[0] == "hang-up" and outer.asked[id] == 1:
+                elif words[0] == "hang-up" and outer.attempts[id] == 1:
                     self.close_connection = True
                     return
                 if status == 200:
-                    outer.taken.append((self.path, id, body))
+                    outer.received.append((self.path, id, body))
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -153,14 +155,14 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def dead() -> str:
-    """An address where nobody listens any more."""
+def dead_url() -> str:
+    """Return a URL at which no server listens."""
     gone = Endpoint()
     gone.close()
     return gone.url
 
 
-def outgoing(number: int, to: str | None) -> OutgoingMessage:
+def message(number: int, to: str | None) -> OutgoingMessage:
     from fencepost.spark.sinks.sink_messages import OutgoingMessage
 
     return OutgoingMessage(f"m{number}", to, json.dumps({"n": number}))
@@ -170,59 +172,59 @@ def post(
     messages: list[OutgoingMessage],
     attempts: int = 3,
     *,
-    more: dict[str, str] | None = None,
+    extra_options: dict[str, str] | None = None,
     **how: Any,
 ) -> dict[str, str]:
     from fencepost.spark.sinks.webhook_sink import WebhookOptions, WebhookSender
 
     options = {"attempts": str(attempts), "pause": "0.001", "timeout": "60", "private": "true"}
-    webhooks = WebhookSender(WebhookOptions({**options, **(more or {})}), **how)
+    webhooks = WebhookSender(WebhookOptions({**options, **(extra_options or {})}), **how)
     try:
         return {refusal.message.id: refusal.reason for refusal in webhooks.send(messages)}
     finally:
         webhooks.close()
 
 
-def test_webhooks_are_tried_again_and_then_set_aside(endpoint: Endpoint, dead: str) -> None:
+def test_webhooks_are_retried_and_then_dead_letters(endpoint: Endpoint, dead_url: str) -> None:
     url = endpoint.url
-    refused = post(
+    rejected = post(
         [
-            outgoing(0, f"{url}/ok?a=b"),
-            outgoing(1, f"{dead}/x"),
-            outgoing(2, f"{url}/after/2"),
-            outgoing(3, f"{url}/410"),
-            outgoing(4, f"{dead}/y"),
-            outgoing(5, f"{url}/hang-up"),
-            outgoing(6, None),
-            outgoing(7, "ftp://example.org"),
-            outgoing(8, "http://[bad"),
-            outgoing(9, f"{url}/301"),
-            outgoing(10, url),
+            message(0, f"{url}/ok?a=b"),
+            message(1, f"{dead_url}/x"),
+            message(2, f"{url}/after/2"),
+            message(3, f"{url}/410"),
+            message(4, f"{dead_url}/y"),
+            message(5, f"{url}/hang-up"),
+            message(6, None),
+            message(7, "ftp://example.org"),
+            message(8, "http://[bad"),
+            message(9, f"{url}/301"),
+            message(10, url),
         ]
     )
-    assert [(path, id, body["n"]) for path, id, body in endpoint.taken] == [
+    assert [(path, id, body["n"]) for path, id, body in endpoint.received] == [
         ("/ok?a=b", "m0", 0),
         ("/after/2", "m2", 2),
         ("/hang-up", "m5", 5),
         ("/", "m10", 10),
     ]
-    assert endpoint.asked == {"m0": 1, "m2": 3, "m3": 1, "m5": 2, "m9": 1, "m10": 1}
-    assert sorted(refused) == ["m1", "m3", "m4", "m6", "m7", "m8", "m9"]
-    assert "it cannot be reached" in refused["m1"]
-    assert ", 3 times" in refused["m1"]
-    assert refused["m4"] == refused["m1"]
-    assert "it answered 410" in refused["m3"]
-    assert "`url` is a text" in refused["m6"]
-    assert "begins with https:// or http://" in refused["m7"]
-    assert "cannot be read" in refused["m8"]
-    assert "it answered 301, and redirects are not followed" in refused["m9"]
+    assert endpoint.attempts == {"m0": 1, "m2": 3, "m3": 1, "m5": 2, "m9": 1, "m10": 1}
+    assert sorted(rejected) == ["m1", "m3", "m4", "m6", "m7", "m8", "m9"]
+    assert "cannot be reached" in rejected["m1"]
+    assert ", 3 times" in rejected["m1"]
+    assert rejected["m4"] == rejected["m1"]
+    assert "answered 410" in rejected["m3"]
+    assert "`url` is a text" in rejected["m6"]
+    assert "begins with https:// or http://" in rejected["m7"]
+    assert "cannot be read" in rejected["m8"]
+    assert "answered 301, and redirects are not followed" in rejected["m9"]
 
 
-def test_a_host_that_goes_on_failing_is_given_up(endpoint: Endpoint) -> None:
-    refused = post([outgoing(k, f"{endpoint.url}/503") for k in range(4)], attempts=2)
-    assert endpoint.asked == {"m0": 2}
-    assert len(refused) == 4
-    assert "it answered 503, 2 times" in refused["m3"]
+def test_failing_host_gets_no_further_attempts(endpoint: Endpoint) -> None:
+    rejected = post([message(k, f"{endpoint.url}/503") for k in range(4)], attempts=2)
+    assert endpoint.attempts == {"m0": 2}
+    assert len(rejected) == 4
+    assert "answered 503, 2 times" in rejected["m3"]
 
 
 def test_pauses_grow_vary_and_are_bounded(endpoint: Endpoint) -> None:
@@ -231,34 +233,34 @@ def test_pauses_grow_vary_and_are_bounded(endpoint: Endpoint) -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    post([outgoing(0, f"{endpoint.url}/429")], attempts=20, sleep=sleep, chance=lambda: 1.0)
+    post([message(0, f"{endpoint.url}/429")], attempts=20, sleep=sleep, random_fraction=lambda: 1.0)
     assert slept[:4] == [0.001, 0.002, 0.004, 0.008]
     assert max(slept) == 30.0
     assert len(slept) == 19
     slept.clear()
-    post([outgoing(1, f"{endpoint.url}/429")], attempts=3, sleep=sleep, chance=lambda: 0.5)
+    post([message(1, f"{endpoint.url}/429")], attempts=3, sleep=sleep, random_fraction=lambda: 0.5)
     assert slept == [0.0005, 0.001]
 
 
-def test_bodies_are_signed_and_private_addresses_are_not_reached(endpoint: Endpoint) -> None:
-    assert post([outgoing(0, f"{endpoint.url}/ok")], more={"secret": "s3cret"}) == {}
-    (header, body), *_ = endpoint.signed
+def test_bodies_are_signed_and_private_addresses_rejected(endpoint: Endpoint) -> None:
+    assert post([message(0, f"{endpoint.url}/ok")], extra_options={"secret": "s3cret"}) == {}
+    (header, body), *_ = endpoint.signatures
     assert header is not None
     fp.verify_webhook("s3cret", header, body)
-    assert post([outgoing(1, f"{endpoint.url}/ok")]) == {}
-    assert endpoint.signed[1][0] is None
-    refused = post([outgoing(2, f"{endpoint.url}/ok")], 1, more={"private": "false"})
-    assert "private or special" in refused["m2"]
-    assert endpoint.asked == {"m0": 1, "m1": 1}
+    assert post([message(1, f"{endpoint.url}/ok")]) == {}
+    assert endpoint.signatures[1][0] is None
+    rejected = post([message(2, f"{endpoint.url}/ok")], 1, extra_options={"private": "false"})
+    assert "private or special" in rejected["m2"]
+    assert endpoint.attempts == {"m0": 1, "m1": 1}
 
 
-def test_options_of_webhooks_that_are_wrong() -> None:
+def test_invalid_webhook_options() -> None:
     from fencepost.spark.sinks.webhook_sink import WebhookOptions
 
     for options, wrong in [
         ({"timeout": "0"}, "'timeout' is '0'"),
-        ({"pause": "soon"}, "give seconds above 0"),
-        ({"attempts": "-1"}, "whole number from 1 on"),
+        ({"pause": "soon"}, "give a number of seconds above 0"),
+        ({"attempts": "-1"}, "whole number of at least 1"),
         ({"private": "maybe"}, "give true or false"),
     ]:
         with pytest.raises(FencepostError, match=wrong):
@@ -266,15 +268,15 @@ def test_options_of_webhooks_that_are_wrong() -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
-    spark: SparkSession, endpoint: Endpoint, dead: str, tmp_path: Path
+def test_committed_batches_are_not_sent_again(
+    spark: SparkSession, endpoint: Endpoint, dead_url: str, tmp_path: Path
 ) -> None:
     from pyspark.sql import functions as f
 
     source, checkpoint, folder = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "sink"
 
     def run() -> None:
-        url = f.when(f.col("subscriber") == "dead", f"{dead}/x").otherwise(f"{endpoint.url}/ok")
+        url = f.when(f.col("subscriber") == "dead", f"{dead_url}/x").otherwise(f"{endpoint.url}/ok")
         query = fps.send_webhooks(
             stream(spark, source),
             url,
@@ -288,28 +290,34 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
         assert query.awaitTermination(300)
 
     def taken() -> list[tuple[str, str]]:
-        return sorted((body["event"]["id"], body["subscription"]) for _, _, body in endpoint.taken)
+        return sorted(
+            (body["event"]["id"], body["subscription"]) for _, _, body in endpoint.received
+        )
 
     add(spark, source, ("e1", 1, "s1", "ann"), ("e1", 1, "s2", "dead"), ("e2", 2, "s1", "ann"))
     run()
     assert taken() == [("e1", "s1"), ("e2", "s1")]
-    assert [(row["to"], json.loads(row["body"])["subscription"]) for row in letters(folder)] == [
-        (f"{dead}/x", "s2")
-    ]
-    assert "2 times" in letters(folder)[0]["reason"]
+    assert [
+        (row["to"], json.loads(row["body"])["subscription"]) for row in dead_letters(folder)
+    ] == [(f"{dead_url}/x", "s2")]
+    assert "2 times" in dead_letters(folder)[0]["reason"]
 
     forget_last(checkpoint)
     run()
-    assert taken() == [("e1", "s1"), ("e2", "s1")], "the folder knows that the batch was sent"
-    assert len(letters(folder)) == 1
+    assert taken() == [("e1", "s1"), ("e2", "s1")], "the journal has committed the batch"
+    assert len(dead_letters(folder)) == 1
 
     forget_last(checkpoint)
     (marked,) = folder.glob("*/committed")
     marked.unlink()
     run()
-    assert taken() == [("e1", "s1")] * 2 + [("e2", "s1")] * 2, "killed while it was sent"
-    assert set(Counter(id for _, id, _ in endpoint.taken).values()) == {2}, "under the same ids"
-    assert len(letters(folder)) == 1, "dead letters of a batch replace those of its first attempt"
+    assert taken() == [("e1", "s1")] * 2 + [("e2", "s1")] * 2, (
+        "as if killed in the middle of the batch"
+    )
+    assert set(Counter(id for _, id, _ in endpoint.received).values()) == {2}, "under the same ids"
+    assert len(dead_letters(folder)) == 1, (
+        "dead letters of a batch replace those of its first attempt"
+    )
 
     add(spark, source, ("e3", 3, "s1", "ann"))
     run()
@@ -317,10 +325,10 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
     assert len(taken()) == 5
     assert list(folder.glob("*/pending/*")) == []
 
-    # What was set aside is sent again as a stream of its own, under its ids.
-    aside = spark.readStream.schema("id string, to string, body string")
+    # A stream of the dead letters sends them again, under the same ids.
+    letters_stream = spark.readStream.schema("id string, to string, body string")
     query = (
-        aside.json(str(folder / "dead-letters"))
+        letters_stream.json(str(folder / "dead-letters"))
         .withColumn("to", f.lit(f"{endpoint.url}/late"))
         .writeStream.format("fencepost-webhook")
         .option("folder", str(tmp_path / "again"))
@@ -330,8 +338,8 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
         .start()
     )
     assert query.awaitTermination(300)
-    assert [(path, id) for path, id, _ in endpoint.taken[5:]] == [
-        ("/late", letters(folder)[0]["id"])
+    assert [(path, id) for path, id, _ in endpoint.received[5:]] == [
+        ("/late", dead_letters(folder)[0]["id"])
     ]
 
 
@@ -344,7 +352,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
         yield running
 
 
-def test_matches_are_published_under_ids_that_stay(
+def test_matches_are_published_under_stable_ids(
     spark: SparkSession, broker: Mosquitto, tmp_path: Path
 ) -> None:
     from pyspark.sql import functions as f
@@ -368,38 +376,38 @@ def test_matches_are_published_under_ids_that_stay(
         until(lambda: len(seen) == 2)
         first = {topic: list(ids) for topic, ids in seen.items()}
         assert sorted(first) == ["matches/ann", "matches/bob"]
-        assert [row["to"] for row in letters(folder)] == ["matches/b+d"]
+        assert [row["to"] for row in dead_letters(folder)] == ["matches/b+d"]
         forget_last(checkpoint)
         shutil.rmtree(next(folder.glob("*/committed")).parent)
         run()
         until(lambda: all(len(ids) == 2 for ids in seen.values()))
     assert all(ids == first[topic] * 2 for topic, ids in seen.items())
-    assert len(letters(folder)) == 1
+    assert len(dead_letters(folder)) == 1
 
 
-def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
+def test_broker_that_is_unreachable_or_rejects(tmp_path: Path) -> None:
     from fencepost.spark.sinks.mqtt_sink import MqttPublisher
 
     with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
         where = BrokerAddress("127.0.0.1", own.port)
-        with pytest.raises(DeliveryError, match=r"refuses the connection: Not authorized"):
+        with pytest.raises(DeliveryError, match=r"rejects the connection: Not authorized"):
             MqttPublisher(where)
-    with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
+    with pytest.raises(DeliveryError, match="cannot reach an MQTT broker"):
         MqttPublisher(where)
 
 
-def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
+def test_messages_that_a_broker_rejects_are_dead_letters(tmp_path: Path) -> None:
     from fencepost.spark.sinks.mqtt_sink import MqttPublisher
 
     rules = tmp_path / "rules"
     rules.write_text("topic readwrite open/#\n")
     with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
         publisher = MqttPublisher(BrokerAddress("127.0.0.1", own.port))
-        sent = [outgoing(0, "open/a"), outgoing(1, "shut"), outgoing(2, None), outgoing(3, "a/#")]
-        refused = {one.message.id: one.reason for one in publisher.send(sent)}
+        sent = [message(0, "open/a"), message(1, "shut"), message(2, None), message(3, "a/#")]
+        rejected = {one.message.id: one.reason for one in publisher.send(sent)}
         publisher.close()
-    assert sorted(refused) == ["m1", "m2", "m3"]
-    assert "Not authorized" in refused["m1"]
+    assert sorted(rejected) == ["m1", "m2", "m3"]
+    assert "Not authorized" in rejected["m1"]
 
 
 # ------------------------------------------------------------------------------------------ Parquet
@@ -407,7 +415,7 @@ def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_match_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Batches that are run again, before and after the log of the sink has them."""
+    """Also when batches run again, before and after the sink has committed them."""
     source, checkpoint, out = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out put"
 
     def run() -> None:
@@ -428,20 +436,20 @@ def test_each_match_is_written_once(spark: SparkSession, tmp_path: Path) -> None
     assert written() == ["e0", "e1", "e2"]
     forget_last(checkpoint)
     run()
-    assert written() == ["e0", "e1", "e2"], "the sink was done"
+    assert written() == ["e0", "e1", "e2"], "the sink had committed the batch"
     forget_last(checkpoint)
     log = out / "_spark_metadata"
     last = max((path for path in log.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))
     last.unlink()
     (log / f".{last.name}.crc").unlink()
     run()
-    assert written() == ["e0", "e1", "e2"], "the sink was not: files of two attempts are there"
+    assert written() == ["e0", "e1", "e2"], "the sink had not: the files of two attempts exist"
     assert len(list(out.glob("*.parquet"))) > len(fps.written_files(out))
-    with pytest.raises(StoreError, match=r"has batches up to 2, .* has come to -1"):
+    with pytest.raises(StoreError, match=r"has batches up to 2, .* ends at -1"):
         fps.write_matches(stream(spark, source), out, tmp_path / "new")
 
 
-def test_the_list_of_files_goes_over_compact_logs(tmp_path: Path) -> None:
+def test_written_files_read_compact_logs(tmp_path: Path) -> None:
     log = tmp_path / "_spark_metadata"
     log.mkdir()
 

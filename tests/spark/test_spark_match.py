@@ -1,4 +1,4 @@
-"""`fencepost.spark.match`: the rows of a DataFrame against a saved index."""
+"""`fencepost.spark.match`: the rows of a DataFrame against an index that `Matcher.save` wrote."""
 
 from __future__ import annotations
 
@@ -67,11 +67,13 @@ def frame(spark: SparkSession, rows: list[tuple[Any, ...]] = ROWS) -> DataFrame:
     return spark.createDataFrame(rows, SCHEMA)
 
 
-def found(result: DataFrame) -> list[tuple[int, str, str]]:
+def match_rows(result: DataFrame) -> list[tuple[int, str, str]]:
     return sorted((row["id"], row["subscription"], row["subscriber"]) for row in result.collect())
 
 
-def wanted(matcher: Matcher, rows: list[tuple[Any, ...]] = ROWS) -> list[tuple[int, str, str]]:
+def expected_rows(
+    matcher: Matcher, rows: list[tuple[Any, ...]] = ROWS
+) -> list[tuple[int, str, str]]:
     names = [column.split()[0] for column in SCHEMA.split(", ")]
     events = [dict(zip(names, row, strict=True)) for row in rows]
     return sorted(
@@ -79,37 +81,39 @@ def wanted(matcher: Matcher, rows: list[tuple[Any, ...]] = ROWS) -> list[tuple[i
     )
 
 
-def test_a_batch_matches_as_its_rows_do(spark: SparkSession, index: Path, matcher: Matcher) -> None:
-    result = fps.match(frame(spark), index)
-    assert result.columns == ["id", "n", "s", "g", "w", "t", "l", "subscription", "subscriber"]
-    assert found(result) == wanted(matcher)
-    assert len(wanted(matcher)) > 10
-
-
-def test_kept_columns_are_those_asked_for(
+def test_batch_matches_like_single_events(
     spark: SparkSession, index: Path, matcher: Matcher
 ) -> None:
+    result = fps.match(frame(spark), index)
+    assert result.columns == ["id", "n", "s", "g", "w", "t", "l", "subscription", "subscriber"]
+    assert match_rows(result) == expected_rows(matcher)
+    assert len(expected_rows(matcher)) > 10
+
+
+def test_kept_columns(spark: SparkSession, index: Path, matcher: Matcher) -> None:
     result = fps.match(frame(spark), index, columns=["id"])
     assert result.columns == ["id", "subscription", "subscriber"]
-    assert found(result) == wanted(matcher)
+    assert match_rows(result) == expected_rows(matcher)
     values = fps.match(frame(spark), str(index), columns=["s", "id"]).collect()
     assert {(row["id"], row["s"]) for row in values} <= {(row[0], row[2]) for row in ROWS}
 
 
-def test_no_column_is_kept(spark: SparkSession, index: Path, matcher: Matcher) -> None:
+def test_no_columns_kept(spark: SparkSession, index: Path, matcher: Matcher) -> None:
     result = fps.match(frame(spark), index, columns=[])
     assert result.columns == ["subscription", "subscriber"]
-    assert sorted(row[0] for row in result.collect()) == sorted(id for _, id, _ in wanted(matcher))
+    assert sorted(row[0] for row in result.collect()) == sorted(
+        id for _, id, _ in expected_rows(matcher)
+    )
 
 
-def test_no_column_is_kept_and_none_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_columns_kept_and_none_requested(spark: SparkSession, tmp_path: Path) -> None:
     always = Matcher()
     always.subscribe("always", "TRUE")
     always.save(tmp_path / "index")
     assert fps.match(frame(spark), tmp_path / "index", columns=[]).count() == len(ROWS)
 
 
-def test_columns_that_cannot_be_kept(spark: SparkSession, index: Path) -> None:
+def test_invalid_columns(spark: SparkSession, index: Path) -> None:
     with pytest.raises(ModelError, match=r"no column 'x'; they have: id, n, s"):
         fps.match(frame(spark), index, columns=["id", "x"])
     clash = frame(spark).withColumnRenamed("s", "subscription")
@@ -118,7 +122,7 @@ def test_columns_that_cannot_be_kept(spark: SparkSession, index: Path) -> None:
     assert fps.match(clash, index, columns=["id"]).count() > 0
 
 
-def test_an_index_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_index(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match="no index"):
         fps.match(frame(spark), tmp_path / "none")
 
@@ -159,7 +163,7 @@ def test_attributes_with_dots_spaces_and_capitals(spark: SparkSession, tmp_path:
     ]
 
 
-def test_types_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_types(spark: SparkSession, tmp_path: Path) -> None:
     made = Matcher()
     for id, expression in {
         "date": "d = DATE('2020-01-02')",
@@ -196,8 +200,8 @@ def test_many_rows_in_many_partitions(spark: SparkSession, tmp_path: Path) -> No
 # ----------------------------------------------------------------------------------------- streams
 
 
-def stream(spark: SparkSession, source: Path, index: Path, sink: Path) -> None:
-    """Read what is new in `source`, match it, and append to `sink`."""
+def run_stream(spark: SparkSession, source: Path, index: Path, sink: Path) -> None:
+    """Match the new files in `source`, and append the matches to `sink`."""
     events = spark.readStream.schema(SCHEMA).parquet(str(source))
     query = (
         fps.match(events, index, columns=["id"])
@@ -209,23 +213,21 @@ def stream(spark: SparkSession, source: Path, index: Path, sink: Path) -> None:
     assert query.awaitTermination(120)
 
 
-def test_a_stream_matches_as_a_batch_does(
+def test_stream_matches_like_a_batch(
     spark: SparkSession, index: Path, matcher: Matcher, tmp_path: Path
 ) -> None:
     source, sink = tmp_path / "source", tmp_path / "sink"
     frame(spark, ROWS[:2]).coalesce(1).write.parquet(str(source))
-    stream(spark, source, index, sink)
-    assert found(spark.read.parquet(str(sink))) == wanted(matcher, ROWS[:2])
+    run_stream(spark, source, index, sink)
+    assert match_rows(spark.read.parquet(str(sink))) == expected_rows(matcher, ROWS[:2])
     frame(spark, ROWS[2:]).coalesce(1).write.mode("append").parquet(str(source))
-    stream(spark, source, index, sink)
-    assert found(spark.read.parquet(str(sink))) == wanted(matcher)
+    run_stream(spark, source, index, sink)
+    assert match_rows(spark.read.parquet(str(sink))) == expected_rows(matcher)
 
 
 @pytest.mark.slow
-def test_an_index_written_again_is_used_by_the_next_batch_of_a_running_stream(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """The query runs on; between its batches the index is written again, with new questions."""
+def test_running_stream_uses_a_replaced_index(spark: SparkSession, tmp_path: Path) -> None:
+    """The index is replaced between two batches of a running query."""
     source, index = tmp_path / "source", tmp_path / "index"
     first = Matcher()
     first.subscribe("old", "n > 1")
@@ -252,14 +254,16 @@ def test_an_index_written_again_is_used_by_the_next_batch_of_a_running_stream(
         query.stop()
 
 
-def test_metres_of_the_index(spark: SparkSession, tmp_path: Path) -> None:
+def test_distances_use_the_space_of_the_index(spark: SparkSession, tmp_path: Path) -> None:
     made = Matcher("wgs84")
     made.subscribe("near", "S_DWITHIN(g, POINT(-179.95 0), 12000)", subscriber="owner of near")
     made.save(tmp_path / "metres")
     places = ("POINT (179.95 0)", "POINT (179.8 0)", "POINT (180.05 0)", "POINT (-180 0.05)")
     rows = [(k, None, None, wkb(place), None, None, None) for k, place in enumerate(places)]
-    assert found(fps.match(frame(spark, rows), tmp_path / "metres")) == wanted(made, rows)
-    assert [row[0] for row in wanted(made, rows)] == [0, 3]
+    assert match_rows(fps.match(frame(spark, rows), tmp_path / "metres")) == expected_rows(
+        made, rows
+    )
+    assert [row[0] for row in expected_rows(made, rows)] == [0, 3]
 
 
 # ------------------------------------------------------------------------------------- the session
@@ -276,7 +280,7 @@ s.stop()
 
 
 @pytest.mark.slow
-def test_a_session_prints_nothing(tmp_path: Path) -> None:
+def test_session_prints_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _NOISE, str(tmp_path / "index")],
         capture_output=True,
@@ -290,7 +294,7 @@ def test_a_session_prints_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
 
 
-def test_java_that_is_missing_or_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_or_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(FencepostError, match="apt-get install"):
         fps.session()
@@ -304,10 +308,10 @@ def test_java_that_is_missing_or_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 @pytest.mark.parametrize("dead_letters", [False, True])
 @pytest.mark.parametrize("how", ["whole", "partitioned"])
-def test_subscribers_that_are_the_ids(
+def test_subscribers_equal_to_ids(
     spark: SparkSession, tmp_path: Path, how: str, dead_letters: bool
 ) -> None:
-    """Workers do not tell them; they are in their place all the same."""
+    """Workers omit the column of subscribers; the result has it all the same."""
     rules = spark.createDataFrame([("x", "a"), ("y", "b"), ("z", "a")], "id string, v string")
     fps.build_index(spark, rules, tmp_path / "index", equals={"a.b": "v"})
     rows = [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"\xff")][: 4 if dead_letters else 3]
@@ -323,18 +327,18 @@ def test_subscribers_that_are_the_ids(
     assert all("UTF-8" in reason for _, _, reason in dead)
 
 
-def test_what_runs_on_the_workers_runs_here_too(index: Path, matcher: Matcher) -> None:
-    """Without Spark: the function that `mapInArrow` is given."""
-    from fencepost.spark.matches.match_frames import Matches, Task
+def test_match_task_without_spark(index: Path, matcher: Matcher) -> None:
+    """Without Spark: calls the task that `mapInArrow` runs."""
+    from fencepost.spark.matches.match_frames import MatchJob, MatchTask
 
     names = [column.split()[0] for column in SCHEMA.split(", ")]
     events = [dict(zip(names, row, strict=True)) for row in ROWS]
     batch = pa.RecordBatch.from_pylist([{k: v for k, v in e.items() if k != "g"} for e in events])
-    # A saved index has no versions: in a batch the task says so, in a stream each row.
-    work = Matches(Task(str(index), None, tuple(batch.schema.names), ("id",), True, False))
+    # A saved index has no versions: the job has None in a batch, each row null in a stream.
+    task = MatchTask(MatchJob(str(index), None, tuple(batch.schema.names), ("id",), True, False))
     of_stream = batch.append_column("fencepost_version", pa.nulls(batch.num_rows, pa.int64()))
-    without = [(a, b, c) for a, b, c in wanted(matcher) if b != "place"]
+    without = [(a, b, c) for a, b, c in expected_rows(matcher) if b != "place"]
     for own in (batch, of_stream):
-        made = pa.Table.from_batches(work([own, own.slice(0, 0)]))
+        made = pa.Table.from_batches(task([own, own.slice(0, 0)]))
         rows = zip(*(made[name].to_pylist() for name in made.column_names), strict=True)
         assert sorted(rows) == without

@@ -1,4 +1,4 @@
-"""`fencepost.spark.simplify`: the answers of `simplify_many`, however the rows are divided."""
+"""`fencepost.spark.simplify` returns what `simplify_many` returns, however rows are divided."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "id string, expression string, subscriber string, expires timestamp"
 
 
-def told(frame: DataFrame) -> dict[str, Any]:
+def rows_by_id(frame: DataFrame) -> dict[str, Any]:
     rows = frame.collect()
     found = {row["id"]: row for row in rows}
     assert len(found) == len(rows)
     return found
 
 
-def test_what_is_told_is_what_simplify_many_tells(spark: SparkSession) -> None:
+def test_results_equal_simplify_many(spark: SparkSession) -> None:
     noon = dt.datetime(2040, 1, 1, 12, tzinfo=dt.UTC)
     rows = [
         ("a", "n > 5 AND n > 3", "s", None),
@@ -43,7 +43,7 @@ def test_what_is_told_is_what_simplify_many_tells(spark: SparkSession) -> None:
         ("f", "n > 2 AND n < 1", "s", None),
         ("g", '{"op": ">", "args": [{"property": "n"}, 8]}', "t", None),
     ]
-    found = told(fps.simplify(spark.createDataFrame(rows, SCHEMA)))
+    found = rows_by_id(fps.simplify(spark.createDataFrame(rows, SCHEMA)))
     names = ("id", "expression", "subscriber", "expires")
     right = fp.simplify_many([dict(zip(names, row, strict=True)) for row in rows])
     assert {own.id: own.covered_by for own in right} == {
@@ -73,7 +73,7 @@ def test_what_is_told_is_what_simplify_many_tells(spark: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_rows_that_cannot_be_used_have_a_reason(spark: SparkSession) -> None:
+def test_invalid_rows_have_a_reason(spark: SparkSession) -> None:
     rows = [
         ("a", "n >", "s", None),
         ("b", "n > 1", "s", None),
@@ -96,7 +96,7 @@ def test_rows_that_cannot_be_used_have_a_reason(spark: SparkSession) -> None:
     assert covered == {"d": None, "e": "d"}
 
 
-def test_what_is_refused(spark: SparkSession) -> None:
+def test_invalid_arguments(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", "n > 1")], "id string, expression string")
     with pytest.raises(ModelError, match="stop words must be"):
         fps.simplify(frame, stop_words=[1])  # type: ignore[list-item]
@@ -112,8 +112,8 @@ def test_what_is_refused(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
-def test_batches_and_tasks_do_not_matter(spark: SparkSession, batch: int) -> None:
-    """Few rows a batch: then a subscriber has several, and a batch the end of one."""
+def test_results_do_not_depend_on_batches_and_tasks(spark: SparkSession, batch: int) -> None:
+    """Also if a subscriber has several batches, and a batch ends within a subscriber."""
     rng = random.Random(4)
     wishes: dict[str, Wish] = {}
     owner: dict[str, str] = {}
@@ -130,7 +130,7 @@ def test_batches_and_tasks_do_not_matter(spark: SparkSession, batch: int) -> Non
     spark.conf.set(name, str(batch))
     try:
         frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
-        found = {id: row["covered_by"] for id, row in told(fps.simplify(frame)).items()}
+        found = {id: row["covered_by"] for id, row in rows_by_id(fps.simplify(frame)).items()}
     finally:
         spark.conf.set(name, str(before))
     for id, by in found.items():
@@ -146,7 +146,7 @@ def test_batches_and_tasks_do_not_matter(spark: SparkSession, batch: int) -> Non
     assert 20 < len(stays) < 110
 
 
-def test_names_that_are_numbers(spark: SparkSession) -> None:
+def test_integer_ids(spark: SparkSession) -> None:
     rows = [(1, "n > 2", 7), (2, "n > 1", 7), (3, "n > 2", None), (3, "n > 3", 7), (None, "n", 7)]
     found = fps.simplify(spark.createDataFrame(rows, "id long, expression string, subscriber int"))
     usable = [row for row in found.collect() if row["reason"] is None]
@@ -156,8 +156,8 @@ def test_names_that_are_numbers(spark: SparkSession) -> None:
     }
 
 
-def test_the_recipe_for_counting_words(spark: SparkSession) -> None:
-    """The block of `docs/spark.md`, run; the counts by hand."""
+def test_recipe_for_counting_words(spark: SparkSession) -> None:
+    """Runs the block of `docs/spark.md`, and compares its counts with counts in Python."""
     texts = ["Cat, cat dog!", "straße_2", "STRASSE the", "", None, "…", "the ключ naïve Ключ"]
     places = [(3.0, 4.0), (-0.5, 7.0), (999.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (1.0, 1.0)]
     rows = [(text, x, y) for text, (x, y) in zip(texts, places, strict=True)]
@@ -165,7 +165,7 @@ def test_the_recipe_for_counting_words(spark: SparkSession) -> None:
     section = page.partition("## Counting words")[2]
     block = section.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {
-        "posts": spark.createDataFrame(rows, "text string, x double, y double")
+        "messages": spark.createDataFrame(rows, "text string, x double, y double")
     }
     exec(block, names)
     counts = {row["token"]: row["df"] for row in names["df"].collect()}

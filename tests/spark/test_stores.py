@@ -1,4 +1,4 @@
-"""An index in an object store: built there, matched from there, through a server of S3."""
+"""An index in an object store: built and matched through an S3 server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from pyarrow import fs
 from fencepost import spark as fps
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError
-from fencepost.spark.indexes.index_folders import Store, folder_of, removed
+from fencepost.spark.indexes.index_folders import (
+    ObjectStoreFolder,
+    folder_of,
+    removed_version_error,
+)
 from fencepost.spark.matches import open_indexes, part_routing
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ SUBSCRIPTIONS = "id string, expression string, deleted boolean"
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
-    """The address of a folder on a server of S3, `{}` in place of its name."""
+    """Provide the address of a folder on an S3 server, with `{}` in place of its name."""
     server = pytest.importorskip("moto.server", reason="moto is not installed: no server of S3")
     made = server.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     made.start()
@@ -46,7 +50,7 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That of this process; workers have their own."""
+    """Set the cache of this process; workers have their own."""
     monkeypatch.setenv("FENCEPOST_INDEX_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -55,7 +59,9 @@ def matches(result: DataFrame) -> list[tuple[int, str]]:
     return sorted((row["n"], row["subscription"]) for row in result.collect())
 
 
-def test_an_index_in_a_store(spark: SparkSession, bucket: str, tmp_path: Path, cache: Path) -> None:
+def test_index_in_an_object_store(
+    spark: SparkSession, bucket: str, tmp_path: Path, cache: Path
+) -> None:
     path = bucket.format("some/index")
     given = [(f"s{k}", f"n % 5 = {k}", False) for k in range(5)] + [("bad", "n >", False)]
     built = fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path, parts=2)
@@ -96,65 +102,65 @@ def test_an_index_in_a_store(spark: SparkSession, bucket: str, tmp_path: Path, c
         assert matches(spark.table("from_a_store")) == sorted(right + changed)
     finally:
         query.stop()
-    with pytest.raises(IndexingError, match=r"an index in s3://bucket/some/index already"):
+    with pytest.raises(IndexingError, match=r"an index exists in s3://bucket/some/index"):
         fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path)
 
 
-def test_a_build_that_another_one_overtook(
+def test_build_fails_if_another_build_published(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As two builds at once in a store, which has no lock."""
+    """As with two simultaneous builds in an object store, which has no locks."""
     path = tmp_path / "index"
     one = spark.createDataFrame([("a", "n > 0", False)], SUBSCRIPTIONS)
-    write = part_routing.write
+    write = part_routing.write_router
 
-    def overtaken(*given: Any) -> str:
-        (path / "manifest.json").write_text("that of another one")
+    def publish_another(*given: Any) -> str:
+        (path / "manifest.json").write_text("of another build")
         return write(*given)
 
-    monkeypatch.setattr("fencepost.spark.matches.part_routing.write", overtaken)
-    with pytest.raises(IndexingError, match="while this one was built; build again"):
+    monkeypatch.setattr("fencepost.spark.matches.part_routing.write_router", publish_another)
+    with pytest.raises(IndexingError, match=r"another build published an index in .* meanwhile"):
         fps.build_index(spark, one, path)
-    assert (path / "manifest.json").read_text() == "that of another one"
+    assert (path / "manifest.json").read_text() == "of another build"
 
 
-def test_what_a_store_does(tmp_path: Path, cache: Path) -> None:
+def test_object_store_folder(tmp_path: Path, cache: Path) -> None:
     root = tmp_path / "store"
-    store = Store("test://host/store", fs.LocalFileSystem(), str(root))
-    assert (store.text("a"), store.stamp("a"), store.modified_s()) == (None, None, {})
+    store = ObjectStoreFolder("test://host/store", fs.LocalFileSystem(), str(root))
+    assert (store.read_text("a"), store.stamp("a"), store.modified_s()) == (None, None, {})
     assert not store.has_index()
     store.replace("a", "1")
     first = store.stamp("a")
     store.replace("a", "22")
-    assert (store.text("a"), store.stamp("a") == first) == ("22", False)
-    with store.writing() as path:
+    assert (store.read_text("a"), store.stamp("a") == first) == ("22", False)
+    with store.staging_folder() as path:
         (path / "folder/inner").mkdir(parents=True)
         (path / "folder/x").write_text("x")
         (path / "folder/inner/y").write_text("y")
-    with store.held(["folder/x", "folder/inner/y"]) as path:
+    with store.local_files(["folder/x", "folder/inner/y"]) as path:
         assert path.is_relative_to(cache)
         assert (path / "folder/x").read_text() + (path / "folder/inner/y").read_text() == "xy"
     assert sorted(store.modified_s()) == ["a", "folder"]
     assert abs(store.modified_s()["a"] - (root / "a").stat().st_mtime) < 1e-3
     store.remove(["a", "folder", "nothing"])
     assert store.modified_s() == {}
-    with pytest.raises(FileNotFoundError), store.held(["folder/z"]):
+    with pytest.raises(FileNotFoundError), store.local_files(["folder/z"]):
         pass
-    assert store.within("x") == "test://host/store/x"
-    with suppress(ValueError), store.writing() as path:
+    assert store.address_of("x") == "test://host/store/x"
+    with suppress(ValueError), store.staging_folder() as path:
         (path / "half").write_text("")
         raise ValueError
     assert store.modified_s() == {}
 
 
-def test_a_saved_index_in_a_store(tmp_path: Path, cache: Path) -> None:
-    """Where it was copied to; when a file is gone, it says so."""
+def test_saved_index_in_an_object_store(tmp_path: Path, cache: Path) -> None:
+    """Copied to a store; a missing file is an error."""
     made = Matcher()
     made.subscribe("a", "n > 1")
     made.save(tmp_path / "index")
-    store = Store("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
+    store = ObjectStoreFolder("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
     assert open_indexes.whole_index(store, None).match({"n": 2}) == ["a"]
-    again = Store("test://host/other", fs.LocalFileSystem(), str(tmp_path / "index"))
+    again = ObjectStoreFolder("test://host/other", fs.LocalFileSystem(), str(tmp_path / "index"))
     next((tmp_path / "index").glob("segment-*/names.arrow")).unlink()
     with pytest.raises(IndexingError, match=r"test://host/other is damaged .*; build it again"):
         open_indexes.whole_index(again, None)
@@ -166,6 +172,6 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fps.plan(f"file://{tmp_path}/an%20index").parts == 0
     monkeypatch.chdir(tmp_path)
     assert folder_of("an index").name == os.path.join(tmp_path, "an index")
-    with pytest.raises(IndexingError, match=r"no store can be reached at odd://b/c: .*; give"):
+    with pytest.raises(IndexingError, match=r"cannot reach an object store at odd://b/c: .*; give"):
         folder_of("odd://a:secret@b/c")
-    assert "start the stream again" in str(removed("x", 3))
+    assert "start the stream again" in str(removed_version_error("x", 3))

@@ -1,4 +1,4 @@
-"""`fencepost.spark.track`: the same as a tracker in process, in batch and over micro-batches."""
+"""`fencepost.spark.track` reports what `Tracker` reports: in batch and in a restarted stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 SCHEMA = "vehicle long, time timestamp, geometry string, free boolean"
-FIELDS = ["kind", "subscription", "subscriber", "time", "since", "reported", "cause"]
+RESULT_COLUMNS = ["kind", "subscription", "subscriber", "time", "since", "reported", "cause"]
 NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 OPTIONS: dict[str, Any] = {
@@ -55,56 +55,68 @@ def positions(count: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-def plain(found: list[fp.Notification]) -> list[tuple[Any, ...]]:
+def as_rows(notifications: list[fp.Notification]) -> list[tuple[Any, ...]]:
     def instant(time: int) -> dt.datetime:
         return EPOCH + dt.timedelta(microseconds=time // 1000)
 
     return sorted(
         (
-            *(one.key, one.kind, one.subscription, one.subscriber),
-            *(instant(one.time), instant(one.since), instant(one.reported), one.cause),
+            *(
+                notification.key,
+                notification.kind,
+                notification.subscription,
+                notification.subscriber,
+            ),
+            *(
+                instant(notification.time),
+                instant(notification.since),
+                instant(notification.reported),
+                notification.cause,
+            ),
         )
-        for one in found
+        for notification in notifications
     )
 
 
-def told(result: DataFrame) -> list[tuple[Any, ...]]:
+def result_rows(result: DataFrame) -> list[tuple[Any, ...]]:
     names = result.columns
-    assert names == ["vehicle", *FIELDS]
+    assert names == ["vehicle", *RESULT_COLUMNS]
     rows = []
     for row in result.collect():
-        own = {
+        values = {
             name: value.astimezone(dt.UTC) if isinstance(value, dt.datetime) else value
             for name, value in row.asDict().items()
         }
-        rows.append(tuple(own[name] for name in names))
+        rows.append(tuple(values[name] for name in names))
     return sorted(rows)
 
 
-def in_process(matcher: fp.Matcher, batches: list[list[tuple[Any, ...]]]) -> Any:
-    """A tracker for each vehicle, which is given each batch by time."""
+def track_in_process(matcher: fp.Matcher, batches: list[list[tuple[Any, ...]]]) -> Any:
+    """Run a tracker for each vehicle over each batch, in the order of time."""
     names = [column.split()[0] for column in SCHEMA.split(", ")]
     trackers: dict[int, fp.Tracker] = {}
-    found: list[fp.Notification] = []
+    notifications: list[fp.Notification] = []
     for batch in batches:
         for row in sorted(batch, key=lambda row: row[1]):
-            own = trackers.setdefault(row[0], fp.Tracker(matcher, "vehicle", **OPTIONS))
-            found += own.push(dict(zip(names, row, strict=True)))
-    return found, trackers
+            tracker = trackers.setdefault(row[0], fp.Tracker(matcher, "vehicle", **OPTIONS))
+            notifications += tracker.push(dict(zip(names, row, strict=True)))
+    return notifications, trackers
 
 
-def test_a_batch(spark: SparkSession, matcher: fp.Matcher, index: Path) -> None:
+def test_batch_reports_what_trackers_report(
+    spark: SparkSession, matcher: fp.Matcher, index: Path
+) -> None:
     rows = positions(60)
-    found, trackers = in_process(matcher, [rows])
+    found, trackers = track_in_process(matcher, [rows])
     found += [one for tracker in trackers.values() for one in tracker.finish()]
     events = spark.createDataFrame(rows, SCHEMA)
-    wanted = plain(found)
+    wanted = as_rows(found)
     assert {row[1] for row in wanted} == {"enter", "exit", "cross", "dwell"}
-    assert told(fps.track(events, index, key="vehicle", **OPTIONS)) == wanted
+    assert result_rows(fps.track(events, index, key="vehicle", **OPTIONS)) == wanted
 
 
 @pytest.mark.slow
-def test_a_stream_that_is_stopped_and_goes_on(
+def test_stream_continues_after_a_restart(
     spark: SparkSession, matcher: fp.Matcher, index: Path, tmp_path: Path
 ) -> None:
     rows = positions(90)
@@ -123,11 +135,11 @@ def test_a_stream_that_is_stopped_and_goes_on(
             .start()
         )
         query.awaitTermination()
-    found, _ = in_process(matcher, batches)
-    assert told(spark.read.parquet(out)) == plain(found)
+    found, _ = track_in_process(matcher, batches)
+    assert result_rows(spark.read.parquet(out)) == as_rows(found)
 
 
-def test_what_cannot_be_tracked(spark: SparkSession, index: Path) -> None:
+def test_invalid_arguments(spark: SparkSession, index: Path) -> None:
     events = spark.createDataFrame(positions(2), SCHEMA)
     with pytest.raises(ModelError, match="need one column 'truck'"):
         fps.track(events, index, key="truck")

@@ -1,4 +1,4 @@
-"""All of a batch, and all of a micro-batch, is matched with one version of the index."""
+"""Each batch and each micro-batch is matched with one version of the index."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ HOW = ("whole", "partitioned")
 
 
 def gate(pipes: Path, guarded: int) -> Any:
-    """Lets the first partitions pass when what is written to their pipe comes, others at once.
+    """Return a task that holds each of the first partitions until its pipe is written to.
 
-    A function within a function travels to the workers, which need not know this module.
+    It is an inner function, which is pickled by value, so workers need not import this module.
     """
 
     def guard(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -47,8 +47,8 @@ def gate(pipes: Path, guarded: int) -> Any:
     return guard
 
 
-def opened(pipe: Path, query: StreamingQuery) -> int:
-    """A pipe to write to, as soon as a task of a query reads from it."""
+def open_pipe(pipe: Path, query: StreamingQuery) -> int:
+    """Open a pipe for writing, as soon as a task of the query reads from it."""
     while True:
         try:
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -61,7 +61,7 @@ def build(spark: SparkSession, path: Path, id: str, mode: str = "create") -> Non
     fps.build_index(spark, rows, path, mode=mode)
 
 
-def subscriptions(result: DataFrame) -> list[str]:
+def matched_ids(result: DataFrame) -> list[str]:
     return sorted(row["subscription"] for row in result.collect())
 
 
@@ -69,7 +69,7 @@ def subscriptions(result: DataFrame) -> list[str]:
 def two_versions(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, str, str]:
-    """An index, and the manifests of its two versions."""
+    """Return an index, and the manifests of its two versions."""
     path = tmp_path_factory.mktemp("versions") / "index"
     build(spark, path, "old")
     before = (path / "manifest.json").read_text()
@@ -79,10 +79,10 @@ def two_versions(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
-def test_an_index_that_changes_between_the_tasks_of_a_micro_batch(
+def test_index_changes_between_the_tasks_of_a_micro_batch(
     spark: SparkSession, two_versions: tuple[Path, str, str], tmp_path: Path, how: str
 ) -> None:
-    """Two tasks wait, on two cores, until the index has changed; a third begins after that."""
+    """Two tasks wait on two cores until the index has changed; a third begins after the change."""
     path, before, after = two_versions
     pipes, source = tmp_path / "pipes", tmp_path / "source"
     (path / "manifest.json").write_text(before)
@@ -101,27 +101,27 @@ def test_an_index_that_changes_between_the_tasks_of_a_micro_batch(
         .start()
     )
     try:
-        gates = [opened(pipes / str(number), query) for number in range(2)]
+        gates = [open_pipe(pipes / str(number), query) for number in range(2)]
         (path / "manifest.json").write_text(after)
         for pipe in gates:
             os.close(pipe)
         query.processAllAvailable()
-        assert subscriptions(spark.table(f"between_{how}")) == ["old"] * 30
+        assert matched_ids(spark.table(f"between_{how}")) == ["old"] * 30
         for number in range(2):
             (pipes / str(number)).unlink()
             (pipes / str(number)).write_text("")
         rows.coalesce(1).write.mode("append").parquet(str(source))
         query.processAllAvailable()
-        assert subscriptions(spark.table(f"between_{how}")) == ["new"] * 30 + ["old"] * 60
+        assert matched_ids(spark.table(f"between_{how}")) == ["new"] * 30 + ["old"] * 60
     finally:
         query.stop()
 
 
 @pytest.mark.slow
-def test_a_batch_has_the_version_of_its_call(
+def test_batch_uses_the_version_of_its_call(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what was removed, files that say so included, is kept for it for a while."""
+    """Old versions, with their files of deleted rows, are kept for a while."""
     path = tmp_path / "index"
     rows = [(str(k), "number >= 0", False) for k in range(9)]
     schema = "id string, expression string, deleted boolean"
@@ -132,8 +132,8 @@ def test_a_batch_has_the_version_of_its_call(
         gone = spark.createDataFrame([(id, None, True)], schema)
         fps.build_index(spark, gone, path, mode="update")
     for how, early in zip(HOW, first, strict=True):
-        assert subscriptions(early) == list("012345678")
-        assert subscriptions(fps.match(event, path, how=how)) == list("345678")
+        assert matched_ids(early) == list("012345678")
+        assert matched_ids(fps.match(event, path, how=how)) == list("345678")
     monkeypatch.setattr("fencepost.spark.indexes.index_build._MIN_AGE_S", 0.0)
     build(spark, path, "3", "update")
     assert sorted(file.name for file in path.glob("manifest-*")) == [
@@ -144,10 +144,10 @@ def test_a_batch_has_the_version_of_its_call(
     for how, early in zip(HOW, first, strict=True):
         with pytest.raises(Exception, match=r"version 1 of the index .* was removed.*match again"):
             early.collect()
-        assert subscriptions(fps.match(event, path, how=how)) == list("345678")
+        assert matched_ids(fps.match(event, path, how=how)) == list("345678")
 
 
-def test_a_version_that_is_no_more(tmp_path: Path) -> None:
+def test_removed_version(tmp_path: Path) -> None:
     Matcher().save(tmp_path)
     for ask in (open_indexes.matcher, open_indexes.router, lambda p, v: open_indexes.part(p, v, 0)):
         with pytest.raises(IndexingError, match=r"version 7 .* start the stream again"):
@@ -165,7 +165,7 @@ from fencepost import spark as fps
 path, after = (Path(name) for name in sys.argv[1:3])
 
 class Fail:
-    '''Takes the index to its next version and fails, the first time.'''
+    '''In its first attempt, publishes the next version of the index and fails.'''
 
     def __call__(self, batches):
         from pyspark import TaskContext
@@ -193,7 +193,7 @@ print((path / "manifest.json").read_text() == after.read_text())
 
 
 @pytest.mark.slow
-def test_a_task_that_is_run_again_has_the_same_version(
+def test_retried_task_uses_the_same_version(
     two_versions: tuple[Path, str, str], tmp_path: Path
 ) -> None:
     path, before, after = two_versions

@@ -1,1 +1,1 @@
-"""A module for each figure: `run` measures it and gives a `Report`."""
+"""The figures, one module each: `run` measures a figure and returns its `Report`."""

@@ -8,40 +8,40 @@ from bench.peers.showing import at_most
 from bench.progress import Progress
 from bench.report import Report, Table
 from bench.spark import city, ours
-from bench.spark.judging import right_pairs
-from bench.spark.memory import Peaks, watched
-from bench.spark.showing import checks, report
+from bench.spark.expected_pairs import find_expected_pairs
+from bench.spark.figure_reports import checks, report
+from bench.spark.memory import MemoryPeaks, peak_memory
 from bench.spark.timing import Run, seconds
 from bench.timing import figure
 
-TIMES = 10  # subscriptions an event
+SUBSCRIPTIONS_PER_EVENT = 10
 CORES = 2
 ROUNDS = 1
-MOST_GB = 2.0
+MAX_GB = 2.0
 NAME = "Spark, partitioned"
 
 
 def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
-    count = TIMES * scale
+    """Measure building and matching, and check the matches and the memory."""
+    count = SUBSCRIPTIONS_PER_EVENT * scale
     progress.expect(4)
     progress.step(f"making {count:,} subscriptions and {scale:,} events")
     files = city.write(folder / "city", count, scale, skewed=False, seed=seed)
     index, out = folder / "index", folder / "matches"
-    peaks: dict[str, Peaks] = {}
+    peaks: dict[str, MemoryPeaks] = {}
     with ours.started(CORES) as spark:
         progress.step("building")
-        with watched() as peaks["build"]:
+        with peak_memory() as peaks["build"]:
             build_s = seconds(lambda: ours.build(spark, files, index))
     with ours.started(CORES) as spark:  # with new workers
         progress.step("matching")
-        with watched() as peaks["match"]:
+        with peak_memory() as peaks["match"]:
             match_s = [
                 seconds(lambda: ours.match(spark, files, index, out, "partitioned"))
                 for _ in range(1 + ROUNDS)
             ]
     progress.step("checking")
-    right = right_pairs(files)
+    expected = find_expected_pairs(files)
     runs = {NAME: Run(NAME, build_s, match_s, out)}
     size = sum(file.stat().st_size for file in index.rglob("*") if file.is_file())
     return report(
@@ -51,16 +51,19 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
             "seed": seed,
             "scale": scale,
             "subscriptions": count,
-            "answers": len(right) / scale,
+            "answers": len(expected) / scale,
             "index_bytes": size,
-            "memory": {stage: own.plain() for stage, own in peaks.items()},
+            "memory": {stage: stage_peaks.plain() for stage, stage_peaks in peaks.items()},
         },
         runs,
-        checks(runs, right),
+        checks(runs, expected),
         [
-            at_most(f"{stage}: {words} of a worker", MOST_GB, _most_gb(kept), "GB")
-            for stage, own in peaks.items()
-            for words, kept in (("all memory", own.everything), ("own memory", own.own))
+            at_most(f"{stage}: {memory_kind} of a worker", MAX_GB, _peak_gb(peak_bytes), "GB")
+            for stage, stage_peaks in peaks.items()
+            for memory_kind, peak_bytes in (
+                ("all memory", stage_peaks.everything),
+                ("own memory", stage_peaks.own),
+            )
         ],
         tables=[_memory_table(peaks)],
         notes=[
@@ -72,14 +75,18 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
     )
 
 
-def _most_gb(kept: dict[int, int]) -> float | None:
-    return max(kept.values()) / 1e9 if kept else None
+def _peak_gb(peak_bytes: dict[int, int]) -> float | None:
+    return max(peak_bytes.values()) / 1e9 if peak_bytes else None
 
 
-def _memory_table(peaks: dict[str, Peaks]) -> Table:
+def _memory_table(peaks: dict[str, MemoryPeaks]) -> Table:
     rows = [
-        [f"{stage}, worker {number}", figure(own.everything[pid] / 1e9), figure(own.own[pid] / 1e9)]
-        for stage, own in peaks.items()
-        for number, pid in enumerate(sorted(own.everything), start=1)
+        [
+            f"{stage}, worker {number}",
+            figure(stage_peaks.everything[pid] / 1e9),
+            figure(stage_peaks.own[pid] / 1e9),
+        ]
+        for stage, stage_peaks in peaks.items()
+        for number, pid in enumerate(sorted(stage_peaks.everything), start=1)
     ]
-    return Table("Most memory of each Python worker, GB", ["worker", "all", "own"], rows)
+    return Table("Peak memory of each Python worker, GB", ["worker", "all", "own"], rows)

@@ -1,4 +1,4 @@
-"""Ours beside a Shapely STRtree that is broadcast and asked in `mapInPandas`."""
+"""Fencepost beside a broadcast Shapely STRtree, which `mapInPandas` queries."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from bench.peers.showing import times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.spark import city, ours, strtree
-from bench.spark.judging import right_pairs
-from bench.spark.showing import checks, report
+from bench.spark.expected_pairs import find_expected_pairs
+from bench.spark.figure_reports import checks, report
 
 CORES = 2
 ROUNDS = 2
-TIMES = 5.0
+MIN_SPEEDUP = 5.0
 OURS = "Fencepost"
-SPARSE = 10.0  # fences that a point is in, in a second city
+SPARSE_COVER = 10.0  # fences that a point is in, on average, in a second city
 OURS_SPARSE = "Fencepost; sparse city"
 TREE_SPARSE = f"{strtree.ONE_TREE}; sparse city"
 
 
 def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
+    """Measure Fencepost and the trees in a dense and a sparse city, and check the matches."""
     progress.expect(7)
     progress.step(f"making {scale:,} subscriptions and {scale:,} events")
     files = city.write(folder / "city", scale, scale, skewed=False, seed=seed)
     progress.step(OURS)
     with ours.started(CORES) as spark:
         runs = {OURS: ours.measure(spark, files, folder / "ours", OURS, ROUNDS)}
-    theirs = {strtree.ONE_TREE: strtree.OneTree, strtree.BY_KIND: strtree.TreesByKind}
-    for number, (label, make) in enumerate(theirs.items()):
+    peers = {strtree.ONE_TREE: strtree.OneTree, strtree.BY_KIND: strtree.TreesByKind}
+    for number, (label, make) in enumerate(peers.items()):
         progress.step(label)
         with ours.started(CORES) as spark:
             runs[label] = strtree.measure(
                 spark, files, folder / f"tree-{number}", label, make, ROUNDS
             )
-    sparse = city.write(folder / "sparse", scale, scale, skewed=False, seed=seed, cover=SPARSE)
+    sparse = city.write(
+        folder / "sparse", scale, scale, skewed=False, seed=seed, cover=SPARSE_COVER
+    )
     progress.step(OURS_SPARSE)
     with ours.started(CORES) as spark:
         runs[OURS_SPARSE] = ours.measure(spark, sparse, folder / "sparse-ours", OURS, ROUNDS)
@@ -45,29 +47,33 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
             spark, sparse, folder / "sparse-tree", TREE_SPARSE, strtree.OneTree, ROUNDS
         )
     progress.step("checking")
-    right = right_pairs(files)
+    expected = find_expected_pairs(files)
     in_sparse = (OURS_SPARSE, TREE_SPARSE)
-    dense = {label: run for label, run in runs.items() if label not in in_sparse}
-    thin = {label: runs[label] for label in in_sparse}
+    dense_runs = {label: run for label, run in runs.items() if label not in in_sparse}
+    sparse_runs = {label: runs[label] for label in in_sparse}
     return report(
         "peer",
-        f"{scale:,} events x {scale:,} subscriptions: ours and a broadcast STRtree",
-        {"seed": seed, "scale": scale, "answers": len(right) / scale},
+        f"{scale:,} events x {scale:,} subscriptions: Fencepost and a broadcast STRtree",
+        {"seed": seed, "scale": scale, "answers": len(expected) / scale},
         runs,
-        {**checks(dense, right), **checks(thin, right_pairs(sparse))},
+        {**checks(dense_runs, expected), **checks(sparse_runs, find_expected_pairs(sparse))},
         [
-            times_faster(f"{words}, beside: {label}", TIMES, own, other)
-            for our, label in [*((OURS, label) for label in theirs), (OURS_SPARSE, TREE_SPARSE)]
-            for words, own, other in (
-                ("match, warm", runs[our].best_s, runs[label].best_s),
-                ("match, first job", runs[our].first_s, runs[label].first_s),
+            times_faster(f"{words}, beside: {label}", MIN_SPEEDUP, our_s, peer_s)
+            for our_label, label in [
+                *((OURS, label) for label in peers),
+                (OURS_SPARSE, TREE_SPARSE),
+            ]
+            for words, our_s, peer_s in (
+                ("match, warm", runs[our_label].best_s, runs[label].best_s),
+                ("match, first job", runs[our_label].first_s, runs[label].first_s),
             )
         ],
         notes=[
-            f"A point is in {city.COVER:g} polygons of any kind, in the sparse city in {SPARSE:g}.",
-            f"local[{CORES}]; a session of its own for each way, one after the other. The trees "
-            "get the same files, and look at kinds and words in NumPy and sets.",
-            "`build` of a tree is reading the fences, making the tree on the driver and handing it "
+            f"A point is in {city.MEAN_COVER:g} polygons of any kind, in the sparse city in "
+            f"{SPARSE_COVER:g}.",
+            f"local[{CORES}]; each method has its own session, one after the other. The trees read "
+            "the same files, and compare kinds and words with NumPy and sets.",
+            "`build` of a tree is reading the fences, making the tree on the driver and passing it "
             "to Spark, all on one core; each worker unpickles it in the first job.",
         ],
     )

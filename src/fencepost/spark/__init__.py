@@ -1,15 +1,15 @@
-"""Fencepost on Spark: the same matching, on DataFrames, in batch and in streams.
+"""Fencepost on Spark: the same matching on batch and streaming DataFrames.
 
 from fencepost import spark as fps
 fps.build_index(spark, subscriptions, "/shared/index")
 matches = fps.match(events, "/shared/index", columns=["id"])
 
-- `indexes/`: Indexes on Spark: built, divided into parts, compacted, opened
-- `matches/`: Events of DataFrames matched against an index
-- `sinks/`: Where matches go: Parquet files, an MQTT broker, webhooks; each safe to run again
-- `sources/`: Streams of events into Spark
-- `stateful/`: Composites and tracked objects on DataFrames
-- `spark_session`: A quiet Spark session: a local one, or the one that `spark-submit` asks for
+- `indexes/`: build, partition, compact and cache indexes; simplify subscriptions
+- `matches/`: match the events of a DataFrame against an index
+- `sinks/`: write matches to Parquet files, an MQTT broker or webhooks
+- `sources/`: read streams of events
+- `stateful/`: composites and tracked objects on DataFrames
+- `spark_session`: start a local Spark session, or the one that `spark-submit` configured
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ __all__ = [
     "written_files",
 ]
 
-# Loaded when first used: sources and sinks need PySpark, and the processes that Spark starts for
-# them need not wait for the kernels, which only `match` and `build_index` need.
+# Loaded on first use: sources and sinks need PySpark but no kernels, so the processes that Spark
+# starts for them skip loading the kernels, which only `match` and `build_index` need.
 _load = lazy_getattr(
     __name__,
     {

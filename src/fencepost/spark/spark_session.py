@@ -1,4 +1,4 @@
-"""A quiet Spark session: a local one, or the one that `spark-submit` asks for."""
+"""Starts a Spark session: a local one, or the one that `spark-submit` configured."""
 
 from __future__ import annotations
 
@@ -16,30 +16,37 @@ from fencepost.errors import FencepostError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVA = 17
+_MIN_JAVA_VERSION = 17
 JVM_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
-_COLLECTOR = "-XX:+UseParallelGC"  # of few cores, Java's own choice takes a tenth of a job's time
-# What is called often Java compiles a second time, with care: a third of its processor time in the
-# first jobs of a session. If it waits for ten times as many calls, half of that is left.
-_COMPILE_LESS = (
+_COLLECTOR = "-XX:+UseParallelGC"  # on few cores, Java's default takes a tenth of a job's time
+# In the first jobs of a session, Java spends a third of its processor time on compiling hot methods
+# a second time, with more optimization. Thresholds ten times as high halve that.
+_COMPILER_OPTIONS = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-_EVENTS_AT_ONCE = 50_000  # with Spark's own 10,000 a job takes a tenth longer
+_RECORDS_PER_BATCH = 50_000  # with Spark's default of 10,000 a job takes a tenth longer
 
 
 def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
-    """A Spark session that keeps its noise off the terminal.
+    """Return a Spark session that prints no progress and no start-up messages.
 
-    It is a local one of so many cores. Where `spark-submit` has started the process, it is on the
-    cluster that was named there, with the settings that were given there.
+    If `spark-submit` started the process, the session runs on the cluster and with the settings
+    that were given to `spark-submit`; otherwise it is local.
+
+    Parameters
+    ----------
+    cores : int
+        The number of cores of a local session.
+    name : str
+        The name of the application.
 
     Raises
     ------
     FencepostError
-        If PySpark or a Java of version 17 or later is missing, with the command that installs it.
+        If PySpark or Java 17 or later is missing; the message names the command that installs it.
     """
     _check_java()
     try:
@@ -64,28 +71,31 @@ def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", str(cores))
-            .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(_EVENTS_AT_ONCE))
+            .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(_RECORDS_PER_BATCH))
         )
-        options = _COMPILE_LESS if chooses_collector() else (_COLLECTOR, *_COMPILE_LESS)
+        options = _COMPILER_OPTIONS if selects_collector() else (_COLLECTOR, *_COMPILER_OPTIONS)
         builder = builder.config("spark.driver.defaultJavaOptions", " ".join(options))
-    with _quiet():
+    with _stderr_discarded():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 def submitted() -> bool:
-    """Whether `spark-submit` has started this process."""
+    """Return whether `spark-submit` started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def chooses_collector() -> bool:
-    """Whether somebody has chosen how garbage is collected; to Java, two choices are an error."""
+def selects_collector() -> bool:
+    """Return whether the user's settings select a garbage collector.
+
+    Java refuses to start when two collectors are selected.
+    """
     home = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
     settings = Path(home, "spark-defaults.conf")
-    written = settings.read_text(errors="replace") if settings.is_file() else ""
-    given = [written, *(os.environ.get(name, "") for name in JVM_OPTIONS)]
-    return any("GC" in text for text in given)
+    defaults = settings.read_text(errors="replace") if settings.is_file() else ""
+    texts = [defaults, *(os.environ.get(name, "") for name in JVM_OPTIONS)]
+    return any("GC" in text for text in texts)
 
 
 def _check_java() -> None:
@@ -93,29 +103,29 @@ def _check_java() -> None:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.path.exists(java):
         raise FencepostError(
-            "Spark needs Java 17 or later, and there is none; on Debian or Ubuntu install it "
+            "Spark needs Java 17 or later, but no Java was found; on Debian or Ubuntu install it "
             "with: apt-get install openjdk-17-jre-headless"
         )
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    words = (answer.stderr + answer.stdout).split('"')
+    result = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    words = (result.stderr + result.stdout).split('"')
     version = words[1].split(".")[0] if len(words) > 1 else ""
-    if version.isdigit() and int(version) < _JAVA:
+    if version.isdigit() and int(version) < _MIN_JAVA_VERSION:
         raise FencepostError(
-            f"Spark needs Java {_JAVA} or later; {java} is version {words[1]}; set JAVA_HOME to a "
-            "later one, or install it: apt-get install openjdk-17-jre-headless"
+            f"Spark needs Java {_MIN_JAVA_VERSION} or later; {java} is version {words[1]}; set "
+            "JAVA_HOME to a later one, or install it: apt-get install openjdk-17-jre-headless"
         )
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Send what the Java process prints while it starts to nowhere: it writes past Python."""
+def _stderr_discarded() -> Iterator[None]:
+    """Discard what the starting Java process prints: it writes to file descriptor 2 directly."""
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    os.close(nowhere)
+    saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
     try:
         yield
     finally:
         sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)

@@ -1,4 +1,4 @@
-"""Updates leave few segments, and what is rewritten answers as before."""
+"""Compaction keeps segments few, and rewritten segments match as before."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def entry(count: int, *, part: bool = False, gone: int = 0) -> SegmentEntry:
     )
 
 
-def test_which_are_chosen() -> None:
+def test_chosen_merges() -> None:
     base = [entry(100_000, part=True)] * 20
     few = [entry(10)] * 7
     assert choose_merges([*base, *few], PART_SIZE) == []
@@ -61,7 +61,7 @@ def test_which_are_chosen() -> None:
     assert (group.numbers, group.is_partition) == (
         tuple(range(9)),
         True,
-    )  # more than half: all anew
+    )  # more than half of the index: rewrite all of it
     assert choose_merges([*base, *[entry(PART_SIZE // 2)] * 20], PART_SIZE) == []
     parts = [entry(10, part=True, gone=6), entry(10, part=True, gone=5)]
     worn = choose_merges([*parts, entry(10, gone=9)], PART_SIZE)
@@ -69,8 +69,8 @@ def test_which_are_chosen() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
-    """A thousand updates of any size, some of which remove much."""
+def test_segments_stay_few_and_rows_are_rarely_rewritten(seed: int) -> None:
+    """A thousand updates of any size, some of which delete many subscriptions."""
     rng = random.Random(seed)
     entries = [entry(20_000, part=True)] * 5
     added = written = 0
@@ -132,7 +132,7 @@ def number(value: int) -> pa.RecordBatch:
 
 
 class Index:
-    """What `build_index` does, in this process."""
+    """Does what `build_index` does, in this process."""
 
     def __init__(self, path: Path, rng: random.Random) -> None:
         self.path = path
@@ -188,10 +188,10 @@ class Index:
 
     def matcher(self, entries: list[SegmentEntry] | None = None) -> Matcher:
         manifest = build_manifest(self.entries, self.columns)
-        shelves, columns = open_segments(
+        segments, columns = open_segments(
             self.path, manifest, self.entries if entries is None else entries
         )
-        return matcher_from_segments(columns, shelves)
+        return matcher_from_segments(columns, segments)
 
 
 def test_forty_updates(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_forty_updates(tmp_path: Path) -> None:
     assert max(own.subscriptions for own in index.entries) > 40
 
 
-def test_all_of_it_in_parts(tmp_path: Path) -> None:
+def test_whole_index_in_new_parts(tmp_path: Path) -> None:
     rng = random.Random(2)
     index = Index(tmp_path, rng)
     for first in (0, 100, 200):
@@ -231,10 +231,10 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
     group = compaction.MergeGroup(tuple(range(len(index.entries))), True)
     sample = SampleTask(str(tmp_path), index.entries, 0.5)
     batches = [batch for k in group.numbers for batch in sample([number(k)])]
-    division = choose_partitioning(PartitionKeys.of(pa.Table.from_batches(batches)), 3)
-    assert division.parts >= 3
-    index.rewrite([OutputPiece(group, division, part) for part in range(division.parts)])
-    assert len(index.entries) == division.parts
+    partitioning = choose_partitioning(PartitionKeys.of(pa.Table.from_batches(batches)), 3)
+    assert partitioning.parts >= 3
+    index.rewrite([OutputPiece(group, partitioning, part) for part in range(partitioning.parts)])
+    assert len(index.entries) == partitioning.parts
     assert all(own.is_partition for own in index.entries)
     parts = [index.matcher([own]).ids() for own in index.entries]
     assert sorted(id for ids in parts for id in ids) == before.ids()
@@ -243,7 +243,7 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
         assert sorted(index.matcher().match(event)) == sorted(before.match(event))
 
 
-def test_what_is_expired_goes(tmp_path: Path) -> None:
+def test_rewriting_drops_expired_subscriptions(tmp_path: Path) -> None:
     made = Matcher(clock=lambda: 0)
     made.subscribe("a", "n > 0", expires="1990-01-01T00:00:00Z")
     made.subscribe("b", "n > 0", expires="2990-01-01T00:00:00Z")
@@ -266,7 +266,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
 def test_updates_on_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With two of a tier in place of eight; the third update is more than half of all."""
+    """Merges two segments of a tier instead of eight; the third build rewrites everything."""
     monkeypatch.setattr(merge_policy, "JOB_MERGE_FACTOR", 2)
     monkeypatch.setattr("fencepost.spark.indexes.index_build._MIN_PART_SIZE", 10)
     rng = random.Random(4)
@@ -283,8 +283,8 @@ def test_updates_on_spark(
         manifest = decode_manifest("index", (path / "manifest.json").read_text())
         are_parts.append([own.is_partition for own in manifest.segments])
     assert are_parts[:2] == [[True], [True, False]]
-    assert all(are_parts[2]), "all of it anew"
-    assert len(are_parts[2]) >= 2, "for two cores"
+    assert all(are_parts[2]), "the whole index was partitioned again"
+    assert len(are_parts[2]) >= 2, "a part for each of two cores"
     assert len(are_parts[4]) <= len(are_parts[2]) + 2
     assert Matcher.open(path).ids() == right.ids()
     asked = events(rng, 50)

@@ -1,4 +1,4 @@
-"""Parts of about the same work, whatever the skew."""
+"""Parts have about equal weight, whatever the skew."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def points_of(kind: str, rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5, 16])
-@pytest.mark.parametrize("kind", ["even", "hot city", "one place", "few places", "line"])
-def test_parts_have_about_the_same_weight(kind: str, parts: int) -> None:
+@pytest.mark.parametrize("kind", ["uniform", "hot city", "one place", "few places", "line"])
+def test_parts_have_about_equal_weight(kind: str, parts: int) -> None:
     rng = np.random.default_rng(3)
     points = points_of(kind, rng, 20_000)
     weights = rng.random(20_000) + 0.1
@@ -36,17 +36,17 @@ def test_parts_have_about_the_same_weight(kind: str, parts: int) -> None:
     assert own.min() > 0.25 / parts
 
 
-def test_parts_of_an_even_map_are_compact() -> None:
-    points = points_of("even", np.random.default_rng(3), 20_000)
+def test_parts_of_a_uniform_map_are_compact() -> None:
+    points = points_of("uniform", np.random.default_rng(3), 20_000)
     part = build_cut_tree(points, np.ones(len(points)), 16).part_of(points)
     areas = [np.ptp(points[part == p, :2], axis=0).prod() for p in range(16)]
     assert sum(areas) < 1.01 * 360 * 180
 
 
-def test_nothing_and_little_can_be_divided() -> None:
+def test_few_or_identical_points() -> None:
     none = np.empty((0, 3))
     assert build_cut_tree(none, np.empty(0), 4).part_of(np.ones((3, 3))).tolist() == [0, 0, 0]
     one = np.ones((1, 3))
     assert build_cut_tree(one, np.ones(1), 4).parts == 1
-    same = np.ones((5, 3))  # by chance too
+    same = np.ones((5, 3))  # even the random number
     assert build_cut_tree(same, np.ones(5), 4).parts == 1

@@ -1,4 +1,4 @@
-"""Rows of a table of subscriptions as a matcher: those are refused that the matcher refuses."""
+"""Rows of subscriptions as a matcher: a row is bad if `Matcher` rejects it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ SCHEMA = pa.schema(
 )
 
 
-def read(form: Layout, columns: Any, space: str = "wgs84") -> tuple[Matcher, list[tuple[int, str]]]:
-    """A matcher of the rows; those that are read without making one are the same."""
-    table, reader = pa.table(columns), SubscriptionReader(form, space, ())
+def read(
+    layout: Layout, columns: Any, space: str = "wgs84"
+) -> tuple[Matcher, list[tuple[int, str]]]:
+    """Return a matcher of the rows, and check that `required` reads the same rows."""
+    table, reader = pa.table(columns), SubscriptionReader(layout, space, ())
     matcher, bad = reader(table)
-    found, asked, refused = reader.required(table)
-    assert refused == bad
-    every = [row for rows, _ in found for row in rows.tolist()]
+    requirements, requested, rejected = reader.required(table)
+    assert rejected == bad
+    every = [row for rows, _ in requirements for row in rows.tolist()]
     assert sorted(every + [row for row, _ in bad]) == list(range(table.num_rows))
-    for rows, required in found:
+    for rows, required in requirements:
         assert {*required.subscription.tolist()} == {*range(len(rows))}
-    assert asked.by_storage == matcher.view().columns.by_storage
+    assert requested.by_storage == matcher.view().columns.by_storage
     return matcher, bad
 
 
@@ -51,8 +53,8 @@ def test_columns_with_nulls_and_bad_values() -> None:
         }
         for k in range(80)
     ]
-    form = Layout({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
-    matcher, bad = read(form, pa.Table.from_pylist(rows, schema=SCHEMA), "planar")
+    layout = Layout({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
+    matcher, bad = read(layout, pa.Table.from_pylist(rows, schema=SCHEMA), "planar")
     owners = {}
     for row in rows:
         try:
@@ -72,9 +74,9 @@ def test_columns_with_nulls_and_bad_values() -> None:
         number for number, row in enumerate(rows) if row["id"] not in owners
     ]
     found = {
-        shelf.id_of(row): shelf.subscriber_of(row)
-        for shelf in matcher.view().snapshot()
-        for row in range(len(shelf))
+        segment.id_of(row): segment.subscriber_of(row)
+        for segment in matcher.view().snapshot()
+        for row in range(len(segment))
     }
     assert found == owners
 
@@ -84,7 +86,7 @@ PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
 
 
 @pytest.mark.parametrize(
-    ("form", "columns", "reason"),
+    ("layout", "columns", "reason"),
     [
         (Layout({"g": ("p", "S_WITHIN")}), {"p": [BOX, b"junk"]}, "the bytes are no WKB"),
         (Layout({"g": ("p", "S_WITHIN")}), {"p": [BOX, None]}, "there is no geometry"),
@@ -107,9 +109,9 @@ PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
         ),
     ],
 )  # fmt: skip
-def test_reasons_name_no_row(form: Layout, columns: dict[str, Any], reason: str) -> None:
-    """Its number among the rows of a worker would tell nobody anything."""
-    matcher, bad = read(form, {**PLACED, **columns})
+def test_reasons_do_not_name_the_row(layout: Layout, columns: dict[str, Any], reason: str) -> None:
+    """The row's number in a worker's batch would mean nothing to the user."""
+    matcher, bad = read(layout, {**PLACED, **columns})
     ((row, seen),) = bad
     assert row == 1
     assert reason in seen
@@ -124,17 +126,17 @@ def test_relations_that_are_lists() -> None:
     assert matcher.ids() == []
 
 
-@pytest.mark.parametrize("form", [Layout(), Layout({}, {}, {}, {"s": "v"})])
-def test_names_that_are_numbers(form: Layout) -> None:
-    """As tables of databases have them; a subscriber that is null is the id."""
+@pytest.mark.parametrize("layout", [Layout(), Layout({}, {}, {}, {"s": "v"})])
+def test_integer_ids_and_subscribers(layout: Layout) -> None:
+    """As databases have them; a null subscriber becomes the id."""
     columns = {
         "id": pa.array([1, 2, 3]),
         "v": ["x"] * 3,
         "expression": ["s = 'x'"] * 3,
         "subscriber": pa.array([7, None, None]),
     }
-    matcher, bad = read(form, columns)
+    matcher, bad = read(layout, columns)
     assert bad == []
-    (shelf,) = matcher.view().snapshot()
-    assert [shelf.id_of(row) for row in range(3)] == ["1", "2", "3"]
-    assert [shelf.subscriber_of(row) for row in range(3)] == ["7", "2", "3"]
+    (segment,) = matcher.view().snapshot()
+    assert [segment.id_of(row) for row in range(3)] == ["1", "2", "3"]
+    assert [segment.subscriber_of(row) for row in range(3)] == ["7", "2", "3"]

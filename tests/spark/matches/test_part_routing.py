@@ -1,4 +1,4 @@
-"""Which parts of an index an event is sent to: each in which it matches anything."""
+"""An event is routed to every part of an index in which it matches a subscription."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STOP_WORDS = ("a", "the", "hail")
 
 
 def router(matcher: Matcher) -> Matcher:
-    """What sends events to the segments of a matcher, by number."""
+    """Return a router to the segments of a matcher, by number."""
     columns = matcher.view().columns
     made = Matcher(columns.space, stop_words=columns.tokenizer.stop_words)
     made.add(
@@ -46,23 +46,23 @@ def router(matcher: Matcher) -> Matcher:
     return made
 
 
-def lost(matcher: Matcher, events: Sequence[Event]) -> list[tuple[Event, str]]:
-    """Matches of events that are not sent to where the subscription is."""
+def lost_matches(matcher: Matcher, events: Sequence[Event]) -> list[tuple[Event, str]]:
+    """Return matches of events that are not routed to the subscription's segment."""
     matcher.compact()
-    sends = router(matcher)
-    at = {
-        id: str(k) for k, shelf in enumerate(matcher.view().snapshot())
-        for id in shelf.column("id").to_pylist()
+    routes = router(matcher)
+    segment_of = {
+        id: str(k) for k, segment in enumerate(matcher.view().snapshot())
+        for id in segment.column("id").to_pylist()
     }  # fmt: skip
     return [
         (event, id)
         for event in events
         for id in matcher.match(event)
-        if at[id] not in sends.match(event)
+        if segment_of[id] not in routes.match(event)
     ]
 
 
-def filled(expressions: Sequence[Any], **options: Any) -> Matcher:
+def matcher_of(expressions: Sequence[Any], **options: Any) -> Matcher:
     matcher = Matcher(**options)
     for number, expression in enumerate(expressions):
         matcher.subscribe(f"s{number}", expression)
@@ -82,14 +82,14 @@ def filled(expressions: Sequence[Any], **options: Any) -> Matcher:
 @example(["A_CONTAINS(l, (1, 'a'))"], [{"l": [1.0, "a"]}], ())
 @example(["CASEI(s) = CASEI('STRASSE')"], [{"s": "Straße"}], ())
 def test_no_match_is_lost(expressions: list[Any], events: list[Event], stop: Any) -> None:
-    assert lost(filled(expressions, stop_words=stop), events) == []
+    assert lost_matches(matcher_of(expressions, stop_words=stop), events) == []
 
 
 @examples(100)
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=4), st.sampled_from([(), STOP_WORDS]))
 @example(["S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND A_CONTAINS(l, ('a'))"], ())
-def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) -> None:
-    matcher = filled(expressions, stop_words=stop)
+def test_table_and_segment_have_the_same_partition_keys(expressions: list[Any], stop: Any) -> None:
+    matcher = matcher_of(expressions, stop_words=stop)
     table = FilterTable(matcher.view().columns.copy())
     for number, expression in enumerate(expressions):
         table.add(number, compile_subscription(Space.PLANAR, f"s{number}", expression).compiled)
@@ -101,7 +101,7 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
         partition_keys(requirements_of_segment(segment)),
     )
     assert one[KIND].equals(other[KIND])
-    # Of several filters of a subscription, which are in no order, any may tell the place.
+    # The filters of a subscription have no order, so any of them may determine the place.
     owners = [*arrays.filter_subscription, *arrays.postings.owner]
     for number in (k for k in range(len(expressions)) if owners.count(k) == 1):
         if one[KIND][number].as_py() == PLACE:
@@ -110,18 +110,18 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
             ]
 
 
-def test_nul_is_a_character_like_any_other() -> None:
+def test_nul_characters() -> None:
     matcher = Matcher()
     matcher.subscribe_columns(["s"], equals={"s": ["\0"]})
     matcher.subscribe_columns(["k"], keywords={"l": [["\0x"]]})
     events: list[Event] = [{"s": "\0"}, {"l": ["\0x"]}]
     assert [matcher.match(event) for event in events] == [["s"], ["k"]]
-    assert lost(matcher, events) == []
+    assert lost_matches(matcher, events) == []
 
 
 @pytest.mark.parametrize("far", [1e-320, 1e300, 1.7e308])
-def test_places_at_the_ends_of_numbers(far: float) -> None:
-    """Boxes without an extent, or of such that it cannot be told."""
+def test_coordinates_at_the_limits_of_doubles(far: float) -> None:
+    """Boxes without an extent, and boxes whose extent overflows."""
     x = repr(far)
     expressions = [
         f"S_INTERSECTS(g, POINT({x} -{x}))",
@@ -131,13 +131,13 @@ def test_places_at_the_ends_of_numbers(far: float) -> None:
     ]
     events: list[Event] = [{"g": f"POINT({x} {y})"} for y in ("0", x, f"-{x}")]
     for own in (*([one] for one in expressions), expressions):
-        matcher = filled(own)
+        matcher = matcher_of(own)
         assert any(matcher.match(event) for event in events)
-        assert lost(matcher, events) == []
+        assert lost_matches(matcher, events) == []
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_places_on_the_ellipsoid(place: str) -> None:
+def test_regions_on_the_ellipsoid(place: str) -> None:
     rng = random.Random(place)
     for _ in range(2):
         geometries = scene(rng, place, 12)
@@ -149,13 +149,13 @@ def test_places_on_the_ellipsoid(place: str) -> None:
         expressions += [f"S_INTERSECTS(g, {wkt(one)})" for one in geometries[:6]]
         events: list[Event] = [{"g": one} for one in geometries]
         for expression in expressions:
-            assert lost(filled([expression], space="wgs84"), events) == []
+            assert lost_matches(matcher_of([expression], space="wgs84"), events) == []
 
 
-def test_more_places_than_boxes_are_kept() -> None:
+def test_more_boxes_than_a_segment_keeps() -> None:
     rng = random.Random(8)
     points = [shapely.Point(rng.gauss(0, 9), rng.gauss(0, 9)) for _ in range(700)]
-    matcher = filled([f"S_INTERSECTS(g, POINT({p.x!r} {p.y!r}))" for p in points])
+    matcher = matcher_of([f"S_INTERSECTS(g, POINT({p.x!r} {p.y!r}))" for p in points])
     events: list[Event] = [{"g": p} for p in points]
     assert all(matcher.match(event) for event in events)
-    assert lost(matcher, events) == []
+    assert lost_matches(matcher, events) == []

@@ -1,4 +1,4 @@
-"""Progress of streams: what the listener tells of each micro-batch is what was in it."""
+"""Progress of streams: the listener reports the true figures of each micro-batch."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 RULES = "id string, expression string, deleted boolean"
 
 
-class Told:
-    """What a listener was told."""
+class ReportedFigures:
+    """Records the figures that a listener reports."""
 
     def __init__(self) -> None:
         self._kept: list[fps.Progress] = []
         self.listener = fps.ProgressListener(self._kept.append)
 
     def of(self, query: StreamingQuery) -> list[fps.Progress]:
-        """All of a query that has ended."""
+        """Return all figures of an ended query."""
         assert self.listener.wait(query)
         return [p for p in self._kept if p.query in {query.name, str(query.id)}]
 
 
 @pytest.fixture
-def listening(spark: SparkSession) -> Iterator[Told]:
-    """What a listener is told while a test runs."""
-    told = Told()
-    spark.streams.addListener(told.listener)
-    yield told
-    spark.streams.removeListener(told.listener)
+def reported(spark: SparkSession) -> Iterator[ReportedFigures]:
+    """Record the figures that are reported while a test runs."""
+    figures = ReportedFigures()
+    spark.streams.addListener(figures.listener)
+    yield figures
+    spark.streams.removeListener(figures.listener)
 
 
 def matches_of(rules: dict[str, str], numbers: list[int]) -> int:
@@ -58,7 +58,7 @@ def matches_of(rules: dict[str, str], numbers: list[int]) -> int:
 
 
 def add(folder: Path, numbers: list[int]) -> None:
-    """Two files that are there at once; where 7 divides a number, the text is not UTF-8."""
+    """Add two files at once; if 7 divides a number, the text is not UTF-8."""
     staged = folder.parent.parent / f"staged-{folder.name}"
     staged.mkdir()
     for part in range(2):
@@ -71,9 +71,9 @@ def add(folder: Path, numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("how", ["whole", "partitioned"])
 def test_figures_of_batches_while_the_index_changes(
-    spark: SparkSession, listening: Told, tmp_path: Path, how: str
+    spark: SparkSession, reported: ReportedFigures, tmp_path: Path, how: str
 ) -> None:
-    """Several tasks a batch, bad events in some, batches without a match, versions in between."""
+    """Several tasks a batch, some bad events, batches without matches, and a new version."""
     index, source = tmp_path / "index", tmp_path / "source"
     rules = {f"from {k}": f"\"n.1\" >= {k} AND s = 'x'" for k in (0, 10, 20)}
     first = spark.createDataFrame([(*rule, False) for rule in rules.items()], RULES)
@@ -86,13 +86,13 @@ def test_figures_of_batches_while_the_index_changes(
         reader.parquet(str(source)), index, columns=["n.1"], how=how, dead_letters=True
     )
     query = fps.write_matches(matches, tmp_path / "out", tmp_path / "checkpoint")
-    wanted, version = [], 1
+    expected, version = [], 1
     for number, numbers in enumerate(batches):
         add(source / f"{number}", numbers)
         query.processAllAvailable()
         good = [n for n in numbers if n % 7]
         found = matches_of(rules, good)
-        wanted.append((number, len(numbers), found, len(numbers) - len(good), version))
+        expected.append((number, len(numbers), found, len(numbers) - len(good), version))
         if number == 0:
             frame = [(id, text, text is None) for id, text in changes.items()]
             built = fps.build_index(
@@ -101,20 +101,22 @@ def test_figures_of_batches_while_the_index_changes(
             rules = {id: text for id, text in {**rules, **changes}.items() if text is not None}
             version = built.version
     query.stop()
-    told = listening.of(query)
-    assert [(p.batch, p.events, p.matches, p.dead_letters, p.version) for p in told] == wanted
-    assert [row[2] for row in wanted] == [0, 37, 0], "without a match, the version is told, too"
-    assert [row[4] for row in wanted] == [1, 2, 2]
-    assert {(p.query, p.index, p.waiting) for p in told} == {(str(query.id), str(index), None)}
-    assert all(p.lag_s > 0 for p in told)
+    figures = reported.of(query)
+    assert [(p.batch, p.events, p.matches, p.dead_letters, p.version) for p in figures] == expected
+    assert [row[2] for row in expected] == [0, 37, 0], (
+        "the version is also reported without matches"
+    )
+    assert [row[4] for row in expected] == [1, 2, 2]
+    assert {(p.query, p.index, p.waiting) for p in figures} == {(str(query.id), str(index), None)}
+    assert all(p.lag_s > 0 for p in figures)
     written = spark.read.parquet(str(tmp_path / "out"))
     assert written.columns == ["n.1", "subscription", "subscriber", "reason"]
-    assert written.where("reason IS NULL").count() == sum(p.matches for p in told)
-    assert written.where("reason IS NOT NULL").count() == sum(p.dead_letters for p in told)
+    assert written.where("reason IS NULL").count() == sum(p.matches for p in figures)
+    assert written.where("reason IS NOT NULL").count() == sum(p.dead_letters for p in figures)
 
 
-def test_payloads_that_cannot_be_read_and_the_time_behind(
-    spark: SparkSession, listening: Told, tmp_path: Path
+def test_dead_payloads_and_lag(
+    spark: SparkSession, reported: ReportedFigures, tmp_path: Path
 ) -> None:
     made = Matcher()
     made.subscribe("all", "n >= 0")
@@ -133,16 +135,18 @@ def test_payloads_that_cannot_be_read_and_the_time_behind(
     query = both.writeStream.format("memory").queryName("both").trigger(availableNow=True).start()
     assert query.awaitTermination(300)
     assert spark.table("both").count() == 8
-    told = listening.of(query)
-    first, second = told
+    figures = reported.of(query)
+    first, second = figures
     assert (first.query, first.index, first.batch) == ("both", str(tmp_path / "a"), 0)
     assert (first.events, first.matches, first.dead_letters) == (5, 7, 3)
     assert (second.events, second.matches, second.dead_letters) == (5, 1, 3)
     assert 7200 <= first.lag_s < 9000
-    assert [p for batch in query.recentProgress for p in fps.progress_of(batch)] == told
+    assert [p for batch in query.recentProgress for p in fps.progress_of(batch)] == figures
 
 
-def test_what_waits_at_a_broker(spark: SparkSession, listening: Told, tmp_path: Path) -> None:
+def test_waiting_messages_of_a_broker(
+    spark: SparkSession, reported: ReportedFigures, tmp_path: Path
+) -> None:
     made = Matcher()
     made.subscribe("even", "n % 2 = 0")
     made.save(tmp_path / "index")
@@ -165,12 +169,12 @@ def test_what_waits_at_a_broker(spark: SparkSession, listening: Told, tmp_path: 
         run(broker.port)  # the session at the broker begins with the first query
         broker.publish("count", [json.dumps({"n": n}) for n in range(25)])
         last = run(broker.port)
-    busy = [(p.events, p.matches, p.waiting) for p in listening.of(last) if p.events]
+    busy = [(p.events, p.matches, p.waiting) for p in reported.of(last) if p.events]
     assert busy == [(10, 5, 15), (10, 5, 5), (5, 3, 0)]
 
 
-def recorded(sources: list[dict[str, Any]]) -> StreamingQueryProgress:
-    """What Spark tells, as JSON; the figures are of a query that was run."""
+def spark_progress(sources: list[dict[str, Any]]) -> StreamingQueryProgress:
+    """Return a progress report of Spark, with figures recorded from a query."""
     return StreamingQueryProgress.fromJson(
         {
             "id": "5f3c7412-cacc-4631-8c86-d490d339b5e8",
@@ -196,24 +200,24 @@ def recorded(sources: list[dict[str, Any]]) -> StreamingQueryProgress:
             "observedMetrics": {
                 "fencepost-events:0123:/a:b": {"events": 1000, "version": None},
                 "fencepost-matches:0123:/a:b": {"matches": 2, "dead_letters": 0},
-                "of somebody else": {"n": 1},
+                "of another program": {"n": 1},
             },
         }
     )
 
 
-def test_what_waits_at_other_sources(caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_messages_of_other_sources(caplog: pytest.LogCaptureFixture) -> None:
     kafka = {"endOffset": {"t": {"0": 5, "1": 7}}, "latestOffset": {"t": {"0": 9, "1": 7, "2": 3}}}
     files = {"endOffset": {"logOffset": 4}, "latestOffset": None}
-    (one,) = fps.progress_of(recorded([kafka]))
+    (one,) = fps.progress_of(spark_progress([kafka]))
     assert (one.index, one.waiting, one.lag_s) == ("/a:b", 7, 3.494)
     assert str(one) == (
         "batch 3: 1,000 events, 2 matches, 0 dead letters, no version, 3.5 s behind, 7 waiting"
     )
-    assert fps.progress_of(recorded([kafka, files]))[0].waiting is None
+    assert fps.progress_of(spark_progress([kafka, files]))[0].waiting is None
     from pyspark.sql.streaming.listener import QueryProgressEvent
 
     with caplog.at_level(logging.INFO, "fencepost.spark"):
-        fps.ProgressListener().onQueryProgress(QueryProgressEvent(recorded([files])))
+        fps.ProgressListener().onQueryProgress(QueryProgressEvent(spark_progress([files])))
     (line,) = caplog.messages
     assert line.endswith("no version, 3.5 s behind")

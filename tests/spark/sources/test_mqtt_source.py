@@ -1,4 +1,4 @@
-"""The MQTT source, from a real mosquitto: what is published arrives, whatever is killed."""
+"""The MQTT source and a real mosquitto: messages arrive, also when processes are killed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
         yield running
 
 
-def receiver(broker: Mosquitto, folder: Path, *topics: str) -> Receiver:
+def start_receiver(broker: Mosquitto, folder: Path, *topics: str) -> Receiver:
     writer = open_writer(folder, wait_s=10.0)
     assert writer is not None
     try:
@@ -51,7 +51,7 @@ def receiver(broker: Mosquitto, folder: Path, *topics: str) -> Receiver:
         raise
 
 
-def spooled(folder: Path) -> list[dict[str, Any]]:
+def spooled_rows(folder: Path) -> list[dict[str, Any]]:
     reader = SpoolReader(folder, "looking")
     try:
         ranges = reader.ranges(0, reader.end, 1000)
@@ -61,46 +61,46 @@ def spooled(folder: Path) -> list[dict[str, Any]]:
 
 
 def payloads(folder: Path) -> list[bytes]:
-    return [row["payload"] for row in spooled(folder)]
+    return [row["payload"] for row in spooled_rows(folder)]
 
 
 # ------------------------------------------------------------------------------------- the receiver
 
 
-def test_what_is_published_while_nobody_receives_waits(broker: Mosquitto, tmp_path: Path) -> None:
-    receiver(broker, tmp_path, "wait/#").stop()
+def test_broker_queues_messages_while_no_receiver_runs(broker: Mosquitto, tmp_path: Path) -> None:
+    start_receiver(broker, tmp_path, "wait/#").stop()
     broker.publish("wait/a", [b"%d" % k for k in range(300)])
     broker.publish("other", [b"not for us"])
-    second = receiver(broker, tmp_path, "wait/#")
+    second = start_receiver(broker, tmp_path, "wait/#")
     second.catch_up()
     second.stop()
-    rows = spooled(tmp_path)
+    rows = spooled_rows(tmp_path)
     assert [row["payload"] for row in rows] == [b"%d" % k for k in range(300)]
     assert [row["position"] for row in rows] == list(range(300))
     assert {(row["topic"], row["redelivered"]) for row in rows} == {("wait/a", False)}
-    third = receiver(broker, tmp_path, "wait/#")
+    third = start_receiver(broker, tmp_path, "wait/#")
     third.catch_up()
     third.stop()
-    assert len(spooled(tmp_path)) == 300
+    assert len(spooled_rows(tmp_path)) == 300
 
 
-def test_a_redelivery_is_dropped_where_an_id_makes_it_the_same_event(
+def test_redelivered_message_with_an_id_is_dropped(
     broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process ends after the disk and before the acknowledgement, twice."""
+    """The process ends twice after it wrote the messages and before it acknowledged them."""
     sent = [b'{"id": 1}', b'{"type": "Feature", "id": "a"}', b"no id", b'{"n": 1}', b'{"id": 1}']
-    receiver(broker, tmp_path, "twice").stop()
+    start_receiver(broker, tmp_path, "twice").stop()
     broker.publish("twice", sent)
     for _ in range(2):
         with monkeypatch.context() as patch:
             patch.setattr("paho.mqtt.client.Client.ack", lambda *_: None)
-            dying = receiver(broker, tmp_path, "twice")
+            dying = start_receiver(broker, tmp_path, "twice")
             until(lambda: len(payloads(tmp_path)) >= 5)
             dying.stop()
-    last = receiver(broker, tmp_path, "twice")
+    last = start_receiver(broker, tmp_path, "twice")
     last.catch_up()
     last.stop()
-    rows = spooled(tmp_path)
+    rows = spooled_rows(tmp_path)
     assert [row["payload"] for row in rows[:5]] == sent
     assert not any(row["redelivered"] for row in rows[:5])
     again = rows[5:]
@@ -109,7 +109,7 @@ def test_a_redelivery_is_dropped_where_an_id_makes_it_the_same_event(
     assert {row["payload"] for row in again} == {b"no id", b'{"n": 1}'}
 
 
-def test_what_cannot_be_written_is_not_acknowledged(
+def test_unwritten_messages_are_not_acknowledged(
     broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: SpoolWriter, __: list[Message]) -> None:
@@ -122,23 +122,23 @@ def test_what_cannot_be_written_is_not_acknowledged(
             return True
         return False
 
-    receiver(broker, tmp_path, "full").stop()
+    start_receiver(broker, tmp_path, "full").stop()
     with monkeypatch.context() as patch:
         patch.setattr(SpoolWriter, "append", full)
-        first = receiver(broker, tmp_path, "full")
+        first = start_receiver(broker, tmp_path, "full")
         broker.publish("full", [b"precious"])
         until(lambda: failed(first))
         first.stop()
     assert payloads(tmp_path) == []
-    second = receiver(broker, tmp_path, "full")
+    second = start_receiver(broker, tmp_path, "full")
     second.catch_up()
     second.stop()
     assert payloads(tmp_path) == [b"precious"]
 
 
-def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path) -> None:
+def test_receiver_reconnects(tmp_path: Path) -> None:
     with mosquitto(tmp_path / "broker") as own:
-        kept = receiver(own, tmp_path / "spool", "a")
+        kept = start_receiver(own, tmp_path / "spool", "a")
         own.publish("a", [b"before"])
         until(lambda: payloads(tmp_path / "spool") == [b"before"])
         own.stop()
@@ -149,7 +149,7 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         kept.stop()
 
 
-def test_a_broker_that_wants_a_password_and_tls(tmp_path: Path) -> None:
+def test_password_and_tls(tmp_path: Path) -> None:
     if shutil.which("openssl") is None or shutil.which("mosquitto_passwd") is None:
         pytest.skip("NOT TESTED: there is no openssl or no mosquitto_passwd")
     names, key, certificate = (tmp_path / name for name in ("names", "key.pem", "ca.pem"))
@@ -164,7 +164,7 @@ def test_a_broker_that_wants_a_password_and_tls(tmp_path: Path) -> None:
         for password, cafile, works in [
             ("secret", str(certificate), True),
             ("wrong", str(certificate), False),
-            ("secret", None, False),  # nobody vouches for it
+            ("secret", None, False),  # the certificate is not trusted
         ]:
             writer = open_writer(tmp_path / "spool")
             assert writer is not None
@@ -177,13 +177,13 @@ def test_a_broker_that_wants_a_password_and_tls(tmp_path: Path) -> None:
                 writer.close()
 
 
-def test_topics_that_are_no_longer_wanted_end(broker: Mosquitto, tmp_path: Path) -> None:
+def test_former_topics_are_unsubscribed(broker: Mosquitto, tmp_path: Path) -> None:
     broker.publish("first", [b"retained"], retain=True)
-    one = receiver(broker, tmp_path, "first", "both")
+    one = start_receiver(broker, tmp_path, "first", "both")
     one.catch_up()
     one.stop()
     for _ in range(2):
-        two = receiver(broker, tmp_path, "second", "both")
+        two = start_receiver(broker, tmp_path, "second", "both")
         broker.publish("first", [b"unwanted"])
         broker.publish("second", [b"wanted"])
         two.catch_up()
@@ -192,31 +192,31 @@ def test_topics_that_are_no_longer_wanted_end(broker: Mosquitto, tmp_path: Path)
     assert payloads(tmp_path) == [b"retained", b"wanted", b"wanted"]
 
 
-def test_a_broker_that_refuses_or_is_not_there(
+def test_broker_that_rejects_or_is_unreachable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = tmp_path / "rules"
     rules.write_text("topic read open/#\n")
     with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
-        receiver(own, tmp_path / "spool", "open/a").stop()
-        barred = receiver(own, tmp_path / "spool", "open/a")
+        start_receiver(own, tmp_path / "spool", "open/a").stop()
+        barred = start_receiver(own, tmp_path / "spool", "open/a")
         monkeypatch.setattr("fencepost.spark.sources.mqtt_receiver._WAIT_S", 0.5)
-        with pytest.raises(DeliveryError, match=r"refuses a subscription|does not give back"):
+        with pytest.raises(DeliveryError, match=r"rejects a subscription|does not return"):
             barred.catch_up()
         barred.stop()
-    with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
-        receiver(own, tmp_path / "spool", "open/a")
+    with pytest.raises(DeliveryError, match="cannot reach an MQTT broker"):
+        start_receiver(own, tmp_path / "spool", "open/a")
     with (
         mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own,
-        pytest.raises(DeliveryError, match="refuses the connection"),
+        pytest.raises(DeliveryError, match="rejects the connection"),
     ):
-        receiver(own, tmp_path / "spool", "open/a")
+        start_receiver(own, tmp_path / "spool", "open/a")
 
 
 # --------------------------------------------------------------------------- the reader, in process
 
 
-def reading(broker: Mosquitto, folder: Path, **options: str) -> Any:
+def stream_reader(broker: Mosquitto, folder: Path, **options: str) -> Any:
     from fencepost.spark.sources.mqtt_source import MqttStreamReader
 
     return MqttStreamReader(
@@ -233,7 +233,7 @@ def values(reader: Any, start: int, end: int) -> list[int]:
 def test_offsets_limits_and_replays(broker: Mosquitto, tmp_path: Path) -> None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-    reader = reading(broker, tmp_path, maxMessages="7")
+    reader = stream_reader(broker, tmp_path, maxMessages="7")
     assert reader.initialOffset() == {"position": 0}
     assert reader.latestOffset({"position": 0}, ReadMaxRows(7)) == {"position": 0}
     broker.publish("read/a", [b"%d" % k for k in range(20)])
@@ -247,11 +247,11 @@ def test_offsets_limits_and_replays(broker: Mosquitto, tmp_path: Path) -> None:
     assert values(reader, 5, 9) == [5, 6, 7, 8]
     assert reader.partitions({"position": 4}, {"position": 4}) == []
     reader.commit({"position": 9})
-    with pytest.raises(StoreError, match="come to position 99"):
+    with pytest.raises(StoreError, match="has reached position 99"):
         reader.latestOffset({"position": 99}, ReadAllAvailable())
     reader.stop()
-    again = reading(broker, tmp_path)
-    assert values(again, 5, 9) == [5, 6, 7, 8], "a batch that is run again, before anything else"
+    again = stream_reader(broker, tmp_path)
+    assert values(again, 5, 9) == [5, 6, 7, 8], "a batch that runs again first"
     again.prepareForTriggerAvailableNow()
     assert again.latestOffset({"position": 20}, ReadAllAvailable()) == {"position": 21}
     again.stop()
@@ -264,7 +264,10 @@ def test_queries_share_a_spool_under_different_names(broker: Mosquitto, tmp_path
         start, limit = {"position": 0}, ReadAllAvailable()
         return lambda: reader.latestOffset(start, limit) == {"position": end}
 
-    one, two = reading(broker, tmp_path, reader="one"), reading(broker, tmp_path, reader="two")
+    one, two = (
+        stream_reader(broker, tmp_path, reader="one"),
+        stream_reader(broker, tmp_path, reader="two"),
+    )
     assert arrived(one, 0)()
     assert arrived(two, 0)()
     broker.publish("read/x", [b"1", b"2"])
@@ -272,17 +275,17 @@ def test_queries_share_a_spool_under_different_names(broker: Mosquitto, tmp_path
     until(arrived(two, 2))
     one.stop()
     broker.publish("read/x", [b"3"])
-    until(arrived(two, 3))  # it has taken over
+    until(arrived(two, 3))  # the second query has taken over
     assert values(two, 0, 3) == [1, 2, 3]
     two.stop()
 
 
-def test_a_reader_that_cannot_receive_lets_the_spool_go(tmp_path: Path) -> None:
+def test_failed_receiver_releases_the_spool(tmp_path: Path) -> None:
     with mosquitto(tmp_path / "broker") as gone:
         pass
-    reader = reading(gone, tmp_path / "spool")
+    reader = stream_reader(gone, tmp_path / "spool")
     for _ in range(2):
-        with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
+        with pytest.raises(DeliveryError, match="cannot reach an MQTT broker"):
             reader.prepareForTriggerAvailableNow()
     writer = open_writer(tmp_path / "spool")
     assert writer is not None
@@ -290,30 +293,30 @@ def test_a_reader_that_cannot_receive_lets_the_spool_go(tmp_path: Path) -> None:
     reader.stop()
 
 
-def test_options_that_are_wrong(broker: Mosquitto, tmp_path: Path) -> None:
+def test_invalid_options(broker: Mosquitto, tmp_path: Path) -> None:
     for options, wrong in [
         ({"port": "x"}, "option 'port' is 'x'"),
-        ({"maxMessages": "0"}, "whole number from 1 on"),
-        ({"topics": "a/#/b"}, "no topic filter"),
-        ({"topics": "a/b+"}, "no topic filter"),
-        ({"topics": '["a", 3]'}, "no topic filter"),
-        ({"topics": ""}, "no topic filter"),
+        ({"maxMessages": "0"}, "whole number of at least 1"),
+        ({"topics": "a/#/b"}, "not an MQTT topic filter"),
+        ({"topics": "a/b+"}, "not an MQTT topic filter"),
+        ({"topics": '["a", 3]'}, "not an MQTT topic filter"),
+        ({"topics": ""}, "not an MQTT topic filter"),
         ({"tls": "yes"}, "give true or false"),
         ({"topic": "a"}, "no option 'topic'; it has"),
     ]:
         with pytest.raises(FencepostError, match=wrong):
-            reading(broker, tmp_path, **options)
+            stream_reader(broker, tmp_path, **options)
     with pytest.raises(StoreError, match="cannot name a reader"):
-        reading(broker, tmp_path, reader="a/b").initialOffset()
+        stream_reader(broker, tmp_path, reader="a/b").initialOffset()
 
 
-def test_packages_that_are_missing_are_named(
+def test_missing_packages_are_named(
     broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "paho.mqtt.client", None)
         with pytest.raises(FencepostError, match=r"paho-mqtt; install it with: pip install"):
-            receiver(broker, tmp_path, "a")
+            start_receiver(broker, tmp_path, "a")
     monkeypatch.delitem(sys.modules, "fencepost.spark.sources.mqtt_source", raising=False)
     monkeypatch.delattr(fps, "read_mqtt", raising=False)  # it may have been loaded before
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
@@ -331,24 +334,24 @@ FEATURE = (
 )
 GOOD = [FEATURE, '{"id": "x", "n": 4.0, "ok": true, "day": "2024-05-01"}', "{}"]
 BAD = {
-    b"nothing": "no JSON: Expecting value",
+    b"nothing": "not JSON: Expecting value",
     b"\xff": "byte 1 of the payload is not UTF-8",
-    b"[1]": "no JSON object; saw [1]",
-    b'{"n": 1.5}': "n: it is no whole number; saw 1.5",
+    b"[1]": "not a JSON object; saw [1]",
+    b'{"n": 1.5}': "n: it is not a whole number; saw 1.5",
     b'{"n": 99999999999999999999}': "n: ",
     b'{"ok": 1}': "ok: it is neither true nor false; saw 1",
-    b'{"x": NaN}': "NaN is no number",
-    b'{"x": "1"}': "x: it is no number; saw '1'",
-    b'{"id": {}}': "id: it is no string",
-    b'{"when": "noon"}': "when: it is no time",
-    b'{"day": "2024-05-01T12:00"}': "day: it is no date",
-    b'{"words": ["a", 1]}': "words: it is no string",
-    b'{"words": "a"}': "words: it is no list",
-    b'{"geometry": "POINT (1 2)"}': "geometry: it is no GeoJSON geometry",
-    b'{"geometry": {"type": "Point", "coordinates": [1]}}': "geometry: it is no GeoJSON",
+    b'{"x": NaN}': "NaN is not a JSON number",
+    b'{"x": "1"}': "x: it is not a number; saw '1'",
+    b'{"id": {}}': "id: it is not a string",
+    b'{"when": "noon"}': "when: it is not a time",
+    b'{"day": "2024-05-01T12:00"}': "day: it is not a date",
+    b'{"words": ["a", 1]}': "words: it is not a string",
+    b'{"words": "a"}': "words: it is not a list",
+    b'{"geometry": "POINT (1 2)"}': "geometry: it is not a GeoJSON geometry",
+    b'{"geometry": {"type": "Point", "coordinates": [1]}}': "geometry: it is not a GeoJSON",
     b'{"type": "Feature", "properties": 3}': "properties of the Feature are no mapping",
     b"[" * 100_000: "nests too deeply",
-    b"": "no JSON",
+    b"": "not JSON",
 }
 COLUMNS = (
     "id string, n long, x double, ok boolean, when timestamp, day date, "
@@ -376,7 +379,7 @@ def test_payloads_become_events_or_dead_letters(spark: SparkSession) -> None:
     assert shapely.from_wkb(bytes(feature["geometry"])).wkt == "POINT (1 2)"
     assert (plain["id"], plain["n"], plain["ok"], str(plain["day"])) == ("x", 4, True, "2024-05-01")
     assert plain["geometry"] is None
-    assert empty["id"] == "t@2-5000000", "of the message, where the payload has none"
+    assert empty["id"] == "t@2-5000000", "the id is composed of the message's columns"
     letters = split.dead_letters.collect()
     assert split.dead_letters.columns == ["topic", "payload", "position", "received", "reason"]
     assert {bytes(row["payload"]) for row in letters} == set(BAD)
@@ -417,7 +420,7 @@ def is_unicode(value: object) -> bool:
     )
 )
 def test_each_payload_is_an_event_or_a_dead_letter(sent: list[Any]) -> None:
-    """What runs on the workers, against a plain rule of what fits."""
+    """Compares the parser with a simple rule for each type."""
     from pyspark.sql import types as t
 
     from fencepost.spark.sources.json_payloads import PayloadColumn, PayloadParser
@@ -440,15 +443,15 @@ def test_each_payload_is_an_event_or_a_dead_letter(sent: list[Any]) -> None:
         assert unsure or (row["reason"] is None) == fits, row["reason"]
         if row["reason"] is None:
             read = {column.name: row[f"e{k}"] for k, column in enumerate(columns)}
-            wanted: dict[str, Any] = dict.fromkeys(FITS) | given_ones
-            wanted["id"] = None if wanted["id"] is None else str(wanted["id"])
-            assert read == wanted
+            expected: dict[str, Any] = dict.fromkeys(FITS) | given_ones
+            expected["id"] = None if expected["id"] is None else str(expected["id"])
+            assert read == expected
 
 
-def test_messages_that_events_cannot_be_made_of(spark: SparkSession) -> None:
+def test_invalid_messages_and_schemas(spark: SparkSession) -> None:
     with pytest.raises(ModelError, match="no column 'payload'; they have: id"):
         fps.events_of(spark.range(1), "id long")
-    with pytest.raises(ModelError, match=r"'long' is no schema"):
+    with pytest.raises(ModelError, match=r"'long' is not a schema"):
         fps.events_of(as_messages(spark, []), "long")
     with pytest.raises(ModelError, match=r"'m' is of type map<string,int>, which is not read"):
         fps.events_of(as_messages(spark, []), "m map<string, int>")
@@ -477,10 +480,10 @@ while query.isActive:
 
 
 @pytest.mark.slow
-def test_kill_9_in_the_middle_of_a_stream(
+def test_killed_stream_writes_each_match_once(
     spark: SparkSession, broker: Mosquitto, tmp_path: Path
 ) -> None:
-    """Driver, planner and workers are killed; after a restart every match is there, and once."""
+    """Kills driver, planner and workers; after a restart, each match is written once."""
     made = Matcher()
     made.subscribe("all", "n >= 0")
     made.subscribe("even", "n % 2 = 0")
@@ -516,10 +519,12 @@ def test_kill_9_in_the_middle_of_a_stream(
     )
     assert query.awaitTermination(300)
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
-    wanted = [(f"e{k}", "all") for k in range(180)] + [(f"e{k}", "even") for k in range(0, 180, 2)]
-    assert sorted((row["id"], row["subscription"]) for row in rows) == sorted(wanted)
+    expected = [(f"e{k}", "all") for k in range(180)] + [
+        (f"e{k}", "even") for k in range(0, 180, 2)
+    ]
+    assert sorted((row["id"], row["subscription"]) for row in rows) == sorted(expected)
     files = fps.written_files(tmp_path / "out")
-    assert sum(pq.read_metadata(path).num_rows for path in files) == len(wanted)
+    assert sum(pq.read_metadata(path).num_rows for path in files) == len(expected)
 
 
 def session_of(folder: Path) -> str:

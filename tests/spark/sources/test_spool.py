@@ -1,4 +1,4 @@
-"""The spool alone: what was appended is read again, whatever tears its end."""
+"""The spool: appended messages are read again, also after a crash tears the end of a file."""
 
 from __future__ import annotations
 
@@ -37,8 +37,14 @@ def writer(folder: Path) -> SpoolWriter:
     return made
 
 
-def read(reader: SpoolReader, start: int, end: int, most: int = 1000) -> list[tuple[Any, ...]]:
-    batches = [batch for some in reader.ranges(start, end, most) for batch in read_range(some)]
+def read(
+    reader: SpoolReader, start: int, end: int, max_messages: int = 1000
+) -> list[tuple[Any, ...]]:
+    batches = [
+        batch
+        for message_range in reader.ranges(start, end, max_messages)
+        for batch in read_range(message_range)
+    ]
     table = pa.Table.from_batches(batches, SCHEMA)
     table = table.set_column(2, "received", table["received"].cast(pa.int64()))
     return [tuple(row.values()) for row in table.to_pylist()]
@@ -48,44 +54,46 @@ def read(reader: SpoolReader, start: int, end: int, most: int = 1000) -> list[tu
     groups=st.lists(
         st.tuples(st.lists(MESSAGES, min_size=1, max_size=4), st.binary(max_size=30)), max_size=6
     ),
-    most=st.integers(1, 5),
+    max_messages=st.integers(1, 5),
     data=st.data(),
 )
-def test_what_is_appended_is_read_from_any_position(
-    groups: list[tuple[list[Message], bytes]], most: int, data: st.DataObject
+def test_appended_messages_are_read_from_any_position(
+    groups: list[tuple[list[Message], bytes]], max_messages: int, data: st.DataObject
 ) -> None:
-    """Against a list; after each group the process is gone, and half a frame may be there."""
+    """Compared with a list; each group has a new writer, and may be followed by a torn frame."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda _: None)  # slow, and nothing here loses power
+        patch.setattr("os.fsync", lambda _: None)  # slow, and not needed here
         patch.setattr(spool_module, "_MAX_FILE_BYTES", data.draw(st.sampled_from([1, 2000, 10**6])))
         folder = Path(name)
-        wanted: list[tuple[Any, ...]] = []
+        expected: list[tuple[Any, ...]] = []
         reader = SpoolReader(folder)
         for group, torn in groups:
             made = writer(folder)
-            assert made.end == len(wanted)
+            assert made.end == len(expected)
             made.append(group)
             made.close()
-            wanted += [(*one, len(wanted) + k) for k, one in enumerate(group)]
+            expected += [(*one, len(expected) + k) for k, one in enumerate(group)]
             last = max(folder.glob("*.spool"))
             whole = last.read_bytes()
             cut = whole[-len(torn) :] if torn else b""
             last.write_bytes(whole + b"FPS1\xff\xff\xff\x7f" + cut if cut else whole)
-            assert reader.refresh() == len(wanted)
-        start = data.draw(st.integers(0, len(wanted)))
-        end = data.draw(st.integers(start, len(wanted)))
-        assert read(reader, start, end, most) == wanted[start:end]
-        sizes = [some.messages for some in reader.ranges(start, end, most)]
+            assert reader.refresh() == len(expected)
+        start = data.draw(st.integers(0, len(expected)))
+        end = data.draw(st.integers(start, len(expected)))
+        assert read(reader, start, end, max_messages) == expected[start:end]
+        sizes = [
+            message_range.messages for message_range in reader.ranges(start, end, max_messages)
+        ]
         assert sum(sizes) == end - start
-        assert all(0 < size <= most for size in sizes)
+        assert all(0 < size <= max_messages for size in sizes)
         fresh = SpoolReader(folder, "other")
-        assert read(fresh, 0, fresh.end) == wanted
+        assert read(fresh, 0, fresh.end) == expected
         fresh.close()
         reader.close()
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_a_torn_frame_is_cut_off_and_the_place_used_again(tmp_path: Path, cut: int) -> None:
+def test_torn_frame_is_truncated_and_overwritten(tmp_path: Path, cut: int) -> None:
     made = writer(tmp_path)
     made.append([message(0), message(1)])
     made.append([message(2)])
@@ -103,7 +111,7 @@ def test_a_torn_frame_is_cut_off_and_the_place_used_again(tmp_path: Path, cut: i
     reader.close()
 
 
-def test_zeros_that_a_power_cut_leaves_are_cut_off(tmp_path: Path) -> None:
+def test_zeros_after_a_power_failure_are_truncated(tmp_path: Path) -> None:
     made = writer(tmp_path)
     made.append([message(0)])
     made.close()
@@ -117,7 +125,7 @@ def test_zeros_that_a_power_cut_leaves_are_cut_off(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_damage_in_the_middle_is_an_error_and_not_a_loss(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_an_error(tmp_path: Path) -> None:
     made = writer(tmp_path)
     made.append([message(0)])
     made.append([message(1)])
@@ -132,29 +140,27 @@ def test_damage_in_the_middle_is_an_error_and_not_a_loss(tmp_path: Path) -> None
         SpoolReader(tmp_path)
 
 
-def test_a_segment_that_is_missing_or_short_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_or_short_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_module, "_MAX_FILE_BYTES", 1)
     made = writer(tmp_path)
     for number in range(4):
         made.append([message(number)])
     made.close()
-    segments = sorted(tmp_path.glob("*.spool"))
-    assert len(segments) == 4
-    segments[1].write_bytes(segments[1].read_bytes()[:-1])
+    files = sorted(tmp_path.glob("*.spool"))
+    assert len(files) == 4
+    files[1].write_bytes(files[1].read_bytes()[:-1])
     with pytest.raises(StoreError, match="damaged"):
         SpoolReader(tmp_path)
-    segments[1].unlink()
+    files[1].unlink()
     with pytest.raises(StoreError, match=r"damaged.*position 1"):
         SpoolReader(tmp_path)
 
 
-def test_files_go_when_every_reader_has_passed_them(
+def test_files_are_deleted_when_all_readers_have_passed_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool_module, "_MAX_FILE_BYTES", 1)
-    monkeypatch.setattr(spool_module, "KEPT", 3)
+    monkeypatch.setattr(spool_module, "MIN_RETAINED_MESSAGES", 3)
     made = writer(tmp_path)
     for number in range(10):
         made.append([message(number)])
@@ -171,7 +177,7 @@ def test_files_go_when_every_reader_has_passed_them(
     assert kept() == [7, 8, 9]
     two.refresh()
     assert (two.first, two.end) == (7, 10)
-    with pytest.raises(StoreError, match=r"positions 2 to 7 are asked .* has 7 to 9"):
+    with pytest.raises(StoreError, match=r"positions 2 to 7 were requested .* has 7 to 9"):
         two.ranges(2, 8, 100)
     with pytest.raises(StoreError, match="has 7 to 9"):
         two.ranges(9, 11, 100)
@@ -198,7 +204,7 @@ sys.stdin.read()
 """
 
 
-def test_one_writer_and_one_reader_of_a_name_until_the_process_is_killed(tmp_path: Path) -> None:
+def test_locks_last_until_the_process_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _HOLD, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -228,8 +234,8 @@ def test_large_groups_become_several_frames(tmp_path: Path) -> None:
     many = [message(number, size=1 << 20) for number in range(20)]
     made.append(many)
     reader = SpoolReader(tmp_path)
-    segment = next(iter(reader._spool_files.values()))
-    assert len(segment.frames) == 3
+    file = next(iter(reader._spool_files.values()))
+    assert len(file.frames) == 3
     assert [row[1] for row in read(reader, 0, 20)] == [one.payload for one in many]
     reader.close()
     made.close()
@@ -244,12 +250,12 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(StoreError, match=r"No space left on device; make room"):
+        with pytest.raises(StoreError, match=r"No space left on device; free disk space"):
             made.append([message(1)])
     made.close()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a.lock"])
-def test_names_that_no_reader_can_have(tmp_path: Path, name: str) -> None:
+def test_invalid_reader_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreError, match="cannot name a reader"):
         SpoolReader(tmp_path, name)

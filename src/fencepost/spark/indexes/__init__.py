@@ -1,19 +1,11 @@
-"""Indexes on Spark: built, divided into parts, compacted, opened.
+"""Indexes on Spark.
 
-- `build_tasks`: What runs on the workers when an index is built: batches of rows in, batches of
-  rows out
-- `compaction`: Segments of an index that are rewritten together, so that updates do not leave
-  ever more of them
-- `file_cache`: Files of a store on the disk of a worker, as many bytes of them as there is room
-  for
-- `index_build`: Building an index of subscriptions on Spark: validated, divided into parts,
-  written by workers
-- `index_folders`: Where an index lies: a folder that is mapped in place, or an object store with
-  a cache on disk
-- `partition_cuts`: Which part each subscription belongs to: where it lies, and the cuts that a
-  sample made
-- `simplification`: Simplifying subscriptions on Spark, and finding which of one subscriber cover
-  others
-- `subscription_rows`: Rows of a table of subscriptions to a matcher of them; bad rows get a
-  reason
+- `build_tasks`: the tasks that workers run to build an index
+- `compaction`: merges segments of an index, so that updates do not leave more and more of them
+- `file_cache`: an LRU cache, on a worker's disk, of files from an object store
+- `index_build`: `build_index`, which validates subscriptions, partitions them and writes segments
+- `index_folders`: the folder of an index, local or in an object store
+- `partition_cuts`: assigns subscriptions to parts, by where they lie
+- `simplification`: `simplify`, which simplifies subscriptions and finds which one covers another
+- `subscription_rows`: reads rows of a subscription table into a matcher
 """

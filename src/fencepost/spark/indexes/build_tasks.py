@@ -1,4 +1,7 @@
-"""What runs on the workers when an index is built: batches of rows in, batches of rows out."""
+"""Provides the tasks that workers run to build an index.
+
+Each task is a callable for `mapInArrow`: it takes record batches and yields record batches.
+"""
 
 from __future__ import annotations
 
@@ -29,93 +32,92 @@ from fencepost.spark.matches import part_routing
 
 DELETED = "fencepost_deleted"
 PART = "fencepost_part"
-REQUESTED_COLUMNS = (
-    "fencepost_asks"  # which columns of events some rows ask for, as JSON: in the first of them
-)
+# The event columns that a batch of rows refers to, as JSON, in the first row of the batch.
+REQUESTED_COLUMNS = "fencepost_asks"
 REASON_COLUMN = "fencepost_reason"
 Batches = Iterable[pa.RecordBatch]
 OutputBatches = Iterator[pa.RecordBatch]
 
 
 def task_numbers(batches: Batches) -> Iterator[int]:
-    """The numbers that a task is given, which are in the first column."""
+    """Yield the numbers in the first column of a task's batches."""
     return (number for batch in batches for number in batch.column(0).to_pylist())
 
 
-def _whole(batches: Batches) -> pa.Table | None:
-    """All rows of a task; None if there are none."""
-    given = [batch for batch in batches if batch.num_rows]
-    return pa.Table.from_batches(given) if given else None
+def _all_rows(batches: Batches) -> pa.Table | None:
+    """Return all rows of a task, or None if there are none."""
+    filled = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(filled) if filled else None
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeyTask:
-    """Adds to rows where they lie and what they ask for, or what is wrong with them."""
+    """Adds to each row its partition keys and requested columns, or why it is invalid."""
 
-    names: Sequence[str]
+    names: Sequence[str]  # the original names of the first columns
     reader: SubscriptionReader
-    deleting: bool
+    deleting: bool  # whether rows have the column DELETED
 
     def __call__(self, batches: Batches) -> OutputBatches:
         for batch in batches:
             table = pa.Table.from_batches([batch])
-            yield from self._told(table).to_batches(max_chunksize=None)
+            yield from self._with_keys(table).to_batches(max_chunksize=None)
 
-    def _told(self, table: pa.Table) -> pa.Table:
+    def _with_keys(self, table: pa.Table) -> pa.Table:
         count = table.num_rows
-        read = np.ones(count, bool)
+        is_read = np.ones(count, bool)
         if self.deleting:
-            read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
-        numbers = np.flatnonzero(read)
-        given = _named(table, self.names)
-        tables, columns, bad = self.reader.required(given.take(pa.array(numbers)))
+            is_read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
+        numbers = np.flatnonzero(is_read)
+        subscriptions = _with_original_names(table, self.names)
+        tables, columns, bad = self.reader.required(subscriptions.take(pa.array(numbers)))
         reasons: list[str | None] = [None] * count
         for row, reason in bad:
             reasons[numbers[row]] = reason
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             partition_cuts.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in partition_cuts.KEY_COLUMNS[1:]},
         }
         for rows, required in tables:
-            for name, own in partition_keys(required).items():
-                found[name][numbers[rows]] = own
-        asks = columns_as_json(columns)
+            for name, keys in partition_keys(required).items():
+                values[name][numbers[rows]] = keys
+        requested = columns_as_json(columns)
         for name in partition_cuts.KEY_COLUMNS:
-            table = table.append_column(name, pa.array(found[name]))
+            table = table.append_column(name, pa.array(values[name]))
         table = table.append_column(
-            REQUESTED_COLUMNS, pa.array([asks, *[None] * count][:count], pa.string())
+            REQUESTED_COLUMNS, pa.array([requested, *[None] * count][:count], pa.string())
         )
         return table.append_column(REASON_COLUMN, pa.array(reasons, pa.string()))
 
 
-def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The first columns, under their own names."""
+def _with_original_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the first columns under their original names."""
     return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentBuildTask:
-    """Builds a segment of all rows of a task, which are those of a part."""
+    """Builds a segment from all rows of a task, which are the rows of one part."""
 
-    path: str
-    names: Sequence[str]
+    path: str  # of the index
+    names: Sequence[str]  # the original names of the first columns
     reader: SubscriptionReader
-    columns: str  # see `columns_as_json`
-    prefix: str
+    columns: str  # of events, from `columns_as_json`
+    prefix: str  # of the names of segments
 
     def __call__(self, batches: Batches) -> OutputBatches:
-        table = _whole(batches)
+        table = _all_rows(batches)
         if table is None:
             return
         part = table.column(PART)[0].as_py()
         columns = columns_of(
             columns_from_json(self.columns), self.reader.stop_words, Space(self.reader.space)
         )
-        matcher, bad = self.reader(_named(table, self.names), columns)
-        assert not bad, bad  # they were read before
+        matcher, bad = self.reader(_with_original_names(table, self.names), columns)
+        assert not bad, bad  # the first pass set invalid rows aside
         snapshot = matcher.view().snapshot()
-        for shelf in snapshot:
-            entry = part_routing.write_part(self.path, shelf, self.prefix, snapshot.version)
+        for segment in snapshot:
+            entry = part_routing.write_part(self.path, segment, self.prefix, snapshot.version)
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [encode_json(entry)]}
             )
@@ -123,23 +125,23 @@ class SegmentBuildTask:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterTask:
-    """Writes rows to Parquet, a file a task; how many there were."""
+    """Writes invalid rows to Parquet, one file a task; yields their number."""
 
-    path: str
-    name: str
-    names: Sequence[str]
+    path: str  # of the index
+    name: str  # of the folder of dead letters in it
+    names: Sequence[str]  # the original names of the columns
 
     def __call__(self, batches: Batches) -> OutputBatches:
         from pyspark import TaskContext
 
-        table = _whole(batches)
+        table = _all_rows(batches)
         if table is None:
             return
         table = table.rename_columns(list(self.names))
         context = TaskContext.get()
-        # A task that is run again replaces what it wrote before.
+        # A task that runs again replaces the file of its first attempt.
         number = 0 if context is None else context.partitionId()
-        with folder_of(self.path).writing() as path:
+        with folder_of(self.path).staging_folder() as path:
             (path / self.name).mkdir(parents=True, exist_ok=True)
             part = path / self.name / f"part-{number:05}.parquet"
             with atomic_write(part, durable=False) as file:
@@ -149,7 +151,7 @@ class DeadLetterTask:
 
 @dataclass(frozen=True, slots=True)
 class SegmentIdsTask:
-    """The ids of segments, given by number, that are not gone."""
+    """Yields the live ids and rows of segments; the input rows are segment numbers."""
 
     path: str
     entries: Sequence[SegmentEntry]
@@ -158,7 +160,7 @@ class SegmentIdsTask:
         folder = folder_of(self.path)
         for number in task_numbers(batches):
             entry = self.entries[number]
-            with folder.held(name_files_of(entry)) as path:
+            with folder.local_files(name_files_of(entry)) as path:
                 ids, rows = live_ids(path, entry)
             yield pa.RecordBatch.from_pydict(
                 {
@@ -171,19 +173,19 @@ class SegmentIdsTask:
 
 @dataclass(frozen=True, slots=True)
 class DeletionTask:
-    """Writes which rows of a segment are gone by a version; all rows of a task are of one."""
+    """Marks rows of one segment as deleted at a version; a task gets the rows of one segment."""
 
     path: str
     entries: Sequence[SegmentEntry]
     version: int
 
     def __call__(self, batches: Batches) -> OutputBatches:
-        table = _whole(batches)
+        table = _all_rows(batches)
         if table is None:
             return
         number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
         folder, entry = folder_of(self.path), self.entries[number]
-        with folder.held(name_files_of(entry)) as path, folder.writing() as out:
+        with folder.local_files(name_files_of(entry)) as path, folder.staging_folder() as out:
             entry = mark_rows_deleted(path, entry, rows, self.version, out)
         yield pa.RecordBatch.from_pydict(
             {

@@ -1,7 +1,7 @@
-"""Segments of an index that are rewritten together, so that updates do not leave ever more of them.
+"""Merges segments of an index, so that updates do not leave more and more of them.
 
-`merge_policy` says which, of those that updates wrote. Where that would be more than half of the
-index, all of it is divided into parts anew.
+`merge_policy` chooses among the segments that updates wrote. If the chosen segments hold more than
+half of the index, the whole index is partitioned again instead.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fencepost.spark.indexes.partition_cuts import (
 )
 from fencepost.spark.matches import part_routing
 
-_GOLDEN = (5**0.5 - 1) / 2
+_GOLDEN_RATIO = (5**0.5 - 1) / 2  # its multiples modulo 1 spread evenly
 
 
 @dataclass(frozen=True, slots=True)
 class MergeGroup:
-    """Segments, by number, to be rewritten together, and whether what becomes of them is a part."""
+    """Numbers of segments to rewrite together, and whether the result is a part of the index."""
 
     numbers: tuple[int, ...]
     is_partition: bool
@@ -44,44 +44,52 @@ class MergeGroup:
 
 @dataclass(frozen=True, slots=True)
 class OutputPiece:
-    """What becomes of a group, or one part of that."""
+    """A segment to write: the merged group, or one part of it if the group is partitioned."""
 
     group: MergeGroup
-    division: Partitioning | None
+    partitioning: Partitioning | None
     part: int
 
 
 def choose_merges(entries: Sequence[SegmentEntry], part_size: int) -> list[MergeGroup]:
-    """Which segments to rewrite."""
+    """Return the groups of segments to rewrite.
+
+    Parameters
+    ----------
+    entries : sequence of SegmentEntry
+        The segments of the index.
+    part_size : int
+        The largest number of subscriptions in a part.
+    """
     sizes = [SegmentSize(entry.subscriptions, entry.deleted) for entry in entries]
     parts = {number for number, entry in enumerate(entries) if entry.is_partition}
-    # Of half a part or more there are few anyhow.
+    # Segments of half a part or more are few, so they need no merging.
     groups = find_all_merges(sizes, parts, -(-part_size // 2))
-    merged = sum(sizes[number].live for own in groups if len(own) > 1 for number in own)
+    merged = sum(sizes[number].live for group in groups if len(group) > 1 for number in group)
     if 2 * merged > sum(size.live for size in sizes):
         return [MergeGroup(tuple(range(len(entries))), True)]
-    return [MergeGroup(tuple(own), own[0] in parts) for own in groups]
+    return [MergeGroup(tuple(group), group[0] in parts) for group in groups]
 
 
 @dataclass(frozen=True, slots=True)
 class SampleTask:
-    """Where some of the subscriptions of segments lie, given by number."""
+    """Yields the partition keys of a sample of the rows of segments, given by number."""
 
     path: str
     entries: Sequence[SegmentEntry]
-    share: float
+    fraction: float
 
     def __call__(self, batches: Batches) -> OutputBatches:
         for number in task_numbers(batches):
-            shelf = _opened(self.path, self.entries[number])
-            rows = shelf.live_rows(time.time_ns(), 0)
-            chosen = rows[np.random.default_rng(0).random(len(rows)) < self.share]
-            yield from _places(shelf).take(pa.array(chosen)).combine_chunks().to_batches()
+            segment = _open_segment(self.path, self.entries[number])
+            rows = segment.live_rows(time.time_ns(), 0)
+            chosen = rows[np.random.default_rng(0).random(len(rows)) < self.fraction]
+            yield from _partition_keys(segment).take(pa.array(chosen)).combine_chunks().to_batches()
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Writes pieces, given by number, as new segments."""
+    """Writes pieces, given by number, as new segments; yields their manifest entries."""
 
     path: str
     entries: Sequence[SegmentEntry]
@@ -90,44 +98,46 @@ class RewriteTask:
 
     def __call__(self, batches: Batches) -> OutputBatches:
         for number in task_numbers(batches):
-            entry = self._written(self.pieces[number])
+            entry = self._write(self.pieces[number])
             if entry is not None:
                 yield pa.RecordBatch.from_pydict(
                     {"piece": pa.array([number], pa.int32()), "entry": [encode_json(entry)]}
                 )
 
-    def _written(self, piece: OutputPiece) -> SegmentEntry | None:
-        shelves = [_opened(self.path, self.entries[n]) for n in piece.group.numbers]
-        rows = [_rows(shelf, piece) for shelf in shelves]
+    def _write(self, piece: OutputPiece) -> SegmentEntry | None:
+        segments = [_open_segment(self.path, self.entries[n]) for n in piece.group.numbers]
+        rows = [_rows_of_piece(segment, piece) for segment in segments]
         if not any(map(len, rows)):
             return None
-        shelf = merge_segments(shelves, rows)
-        entry = part_routing.write_part(self.path, shelf, self.prefix)
+        segment = merge_segments(segments, rows)
+        entry = part_routing.write_part(self.path, segment, self.prefix)
         return replace(entry, is_partition=piece.group.is_partition)
 
 
-def _opened(path: str, entry: SegmentEntry) -> Segment:
-    with folder_of(path).held(files_of(entry)) as folder:
+def _open_segment(path: str, entry: SegmentEntry) -> Segment:
+    with folder_of(path).local_files(files_of(entry)) as folder:
         return open_segment(folder, entry)
 
 
-def _rows(shelf: Segment, piece: OutputPiece) -> NDArray[np.int64]:
-    """The rows of a shelf that go into a piece: what is gone or expired goes nowhere."""
-    rows = shelf.live_rows(time.time_ns(), 0)
-    if piece.division is None:
+def _rows_of_piece(segment: Segment, piece: OutputPiece) -> NDArray[np.int64]:
+    """Return the rows of a segment that go into a piece, without deleted or expired rows."""
+    rows = segment.live_rows(time.time_ns(), 0)
+    if piece.partitioning is None:
         return rows
-    part = piece.division.part_of(PartitionKeys.of(_places(shelf).take(pa.array(rows))))
-    own: NDArray[np.int64] = rows[part == piece.part]
-    return own
+    part = piece.partitioning.part_of(
+        PartitionKeys.of(_partition_keys(segment).take(pa.array(rows)))
+    )
+    rows_of_part: NDArray[np.int64] = rows[part == piece.part]
+    return rows_of_part
 
 
-def _places(shelf: Segment) -> pa.Table:
-    """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {
+def _partition_keys(segment: Segment) -> pa.Table:
+    """Return the partition keys of a segment's rows; random numbers separate identical places."""
+    keys = {
         name: column.cast(pa.float64())
-        for name, column in partition_keys(requirements_of_segment(shelf)).items()
+        for name, column in partition_keys(requirements_of_segment(segment)).items()
     }
-    chance = np.arange(len(shelf)) * _GOLDEN % 1.0
-    return pa.table({**found, RANDOM: pa.array(chance)}).select(
+    random = np.arange(len(segment)) * _GOLDEN_RATIO % 1.0
+    return pa.table({**keys, RANDOM: pa.array(random)}).select(
         [*partition_cuts.KEY_COLUMNS, RANDOM]
     )

@@ -1,12 +1,12 @@
-"""Files of a store on the disk of a worker, as many bytes of them as there is room for.
+"""Provides `FileCache`: files of an object store on a worker's disk, up to a number of bytes.
 
-    <cache>/in-use                  locked, shared, by those who fetch and map; alone to remove
+    <cache>/in-use                  shared lock to download and map files, exclusive lock to evict
     <cache>/<index>/<folder>/<file>
-    <cache>/<index>/<folder>.lock   locked by the one who fetches, so that no two do
+    <cache>/<index>/<folder>.lock   exclusive lock to download, so that a file is downloaded once
 
-The cache is that of all processes of a machine, and of all indexes. A file appears in it whole or
-not at all. What was used longest ago is removed first, a folder at a time; who has mapped its files
-keeps them.
+All processes of a machine and all indexes share the cache. A file appears in it whole or not at
+all. Eviction removes whole folders, least recently used first; a process that has mapped files of
+an evicted folder keeps its mappings.
 """
 
 from __future__ import annotations
@@ -28,62 +28,69 @@ from fencepost.errors import ModelError
 
 _FOLDER_VARIABLE = "FENCEPOST_INDEX_CACHE_DIR"
 _CAPACITY_VARIABLE = "FENCEPOST_INDEX_CACHE_BYTES"
-_DEFAULT_CAPACITY = 16 * 2**30
-_MAX_TRANSFERS = 8  # at once
+_DEFAULT_CAPACITY_BYTES = 16 * 2**30
+_MAX_CONCURRENT_TRANSFERS = 8
 
 Item = TypeVar("Item")
 Download = Callable[[str, BinaryIO], None]
 
 
 def run_concurrently(work: Callable[[Item], None], items: Sequence[Item]) -> None:
-    """Do something that waits for a network with many things, several at once."""
-    with ThreadPoolExecutor(_MAX_TRANSFERS) as pool:
+    """Call `work` with each item on a few threads, for work that waits for the network."""
+    with ThreadPoolExecutor(_MAX_CONCURRENT_TRANSFERS) as pool:
         list(pool.map(work, items))
 
 
 @dataclass(frozen=True, slots=True)
 class FileCache:
-    """Files of one index.
+    """The cached files of one index.
 
     Attributes
     ----------
     root : Path
-        Of all indexes.
+        The folder of the cache, which all indexes share.
     index : str
-    room : int
-        Bytes that may be there for all indexes, and what is in use besides.
+        The folder of this index in it.
+    capacity_bytes : int
+        The size to which eviction reduces the whole cache; files in use may exceed it.
     """
 
     root: Path
     index: str
-    room: int
+    capacity_bytes: int
 
     @classmethod
     def of(cls, uri: str) -> FileCache:
-        """That of an index, where the environment says, or in the folder for temporary files."""
+        """Return the cache of the index at a URI.
+
+        Environment variables set its folder, by default in the folder for temporary files, and its
+        capacity.
+        """
         default = Path(tempfile.gettempdir()) / f"fencepost-indexes-{os.getuid()}"
-        room = os.environ.get(_CAPACITY_VARIABLE, str(_DEFAULT_CAPACITY))
-        if not room.isdecimal():
-            raise ModelError(f"{_CAPACITY_VARIABLE} must be a number of bytes; saw {room!r:.40}")
+        capacity = os.environ.get(_CAPACITY_VARIABLE, str(_DEFAULT_CAPACITY_BYTES))
+        if not capacity.isdecimal():
+            raise ModelError(
+                f"{_CAPACITY_VARIABLE} must be a number of bytes; saw {capacity!r:.40}"
+            )
         digest = hashlib.sha256(uri.encode()).hexdigest()[:16]
-        return cls(Path(os.environ.get(_FOLDER_VARIABLE) or default), digest, int(room))
+        return cls(Path(os.environ.get(_FOLDER_VARIABLE) or default), digest, int(capacity))
 
     @contextmanager
-    def held(self, names: Iterable[str], download: Download) -> Iterator[Path]:
-        """The folder of the index with these files, which nobody removes meanwhile."""
+    def local_files(self, names: Iterable[str], download: Download) -> Iterator[Path]:
+        """Provide the local folder of the index with these files; none is evicted meanwhile."""
         by_folder: dict[str, list[str]] = {}
         for name in names:
             by_folder.setdefault(name.partition("/")[0], []).append(name)
         path = self.root / self.index
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(self.root / "in-use", fcntl.LOCK_SH):
-            for folder, own in by_folder.items():
-                self._fetch(folder, own, download)
+        with _file_lock(self.root / "in-use", fcntl.LOCK_SH):
+            for folder, names_in_folder in by_folder.items():
+                self._fetch(folder, names_in_folder, download)
             yield path
-        self._make_room(set(by_folder))
+        self._evict(set(by_folder))
 
     def _fetch(self, folder: str, names: Sequence[str], download: Download) -> None:
-        """Download what is not there."""
+        """Download the files that are missing."""
         path = self.root / self.index
         if all((path / name).exists() for name in names):
             os.utime(path / folder)
@@ -94,35 +101,37 @@ class FileCache:
             with atomic_write(path / name, durable=True) as file:
                 download(name, file)
 
-        with _locked(path / f"{folder}.lock", fcntl.LOCK_EX):
+        with _file_lock(path / f"{folder}.lock", fcntl.LOCK_EX):
             run_concurrently(fetch, [name for name in names if not (path / name).exists()])
 
-    def _make_room(self, used: set[str]) -> None:
-        """Remove what was used longest ago; whoever comes last to an end finds nobody there."""
+    def _evict(self, used: set[str]) -> None:
+        """Evict files, unless another process uses the cache; the last process to finish evicts."""
         try:
-            with _locked(self.root / "in-use", fcntl.LOCK_EX | fcntl.LOCK_NB):
-                self._remove_oldest({self.root / self.index / folder for folder in used})
+            with _file_lock(self.root / "in-use", fcntl.LOCK_EX | fcntl.LOCK_NB):
+                self._evict_oldest({self.root / self.index / folder for folder in used})
         except BlockingIOError:
             return
 
-    def _remove_oldest(self, used: set[Path]) -> None:
+    def _evict_oldest(self, used: set[Path]) -> None:
         folders = [folder for folder in self.root.glob("*/*") if folder.is_dir()]
-        sizes = {folder: _size(folder) for folder in folders}
-        total = sum(sizes.values())
-        for folder in sorted(sizes.keys() - used, key=lambda own: own.stat().st_mtime_ns):
-            if total <= self.room:
+        size_bytes = {folder: _size_bytes(folder) for folder in folders}
+        total_bytes = sum(size_bytes.values())
+        for folder in sorted(
+            size_bytes.keys() - used, key=lambda folder: folder.stat().st_mtime_ns
+        ):
+            if total_bytes <= self.capacity_bytes:
                 return
-            total -= sizes[folder]
+            total_bytes -= size_bytes[folder]
             shutil.rmtree(folder, ignore_errors=True)
             folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
 
 
-def _size(folder: Path) -> int:
+def _size_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 @contextmanager
-def _locked(path: Path, how: int) -> Iterator[None]:
+def _file_lock(path: Path, how: int) -> Iterator[None]:
     with path.open("a") as lock:
         fcntl.flock(lock, how)
         yield

@@ -1,7 +1,7 @@
-"""Where an index lies: a folder that is mapped in place, or an object store with a cache on disk.
+"""Provides `Folder`: an index's folder, mapped in place, or in an object store and cached on disk.
 
-Names of files are relative to the index. But for the manifests, no file is ever written twice, so
-what is in the cache is what is in the store.
+File names are relative to the index. Only manifests are ever replaced, so a cached file never
+differs from the file in the store.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Folder(ABC):
     Attributes
     ----------
     uri : str
-        From which `folder_of` makes it again, in another process.
+        The path or address; `folder_of(uri)` opens the same folder in another process.
     name : str
-        As it is shown.
+        The path or address in messages, without credentials.
     """
 
     def __init__(self, uri: str, name: str) -> None:
@@ -51,111 +51,121 @@ class Folder(ABC):
         self.name = name
 
     def manifest(self, version: int | None = None) -> Manifest:
-        """What the manifest says, or said at a version."""
+        """Return the newest manifest, or the manifest of a version."""
         file = manifest_name(version)
-        text = self.text(file)
+        text = self.read_text(file)
         if text is not None:
             return decode_manifest(self.name, text, file)
         if version is not None and self.has_index():
-            raise removed(self.name, version)
+            raise removed_version_error(self.name, version)
         raise missing_index_error(self.name)
 
     def has_index(self) -> bool:
-        """Whether there is an index."""
-        return self.text(MANIFEST) is not None
+        """Return whether the folder holds an index."""
+        return self.read_text(MANIFEST) is not None
 
     @abstractmethod
-    def text(self, name: str) -> str | None:
-        """What a small file holds at this moment; None if there is none."""
+    def read_text(self, name: str) -> str | None:
+        """Return the current text of a small file; None if the file does not exist."""
 
     @abstractmethod
     def stamp(self, name: str) -> object:
-        """What differs after a file was replaced; None if there is none."""
+        """Return a value that changes when the file is replaced; None if it does not exist."""
 
     @abstractmethod
     def modified_s(self) -> dict[str, float]:
-        """The names of what is directly in it, and when files were written."""
+        """Return the names in this folder, not below it, and their modification times."""
 
     @abstractmethod
-    def held(self, names: Iterable[str]) -> AbstractContextManager[Path]:
-        """A folder on disk in which these files are; what is mapped there stays mapped."""
+    def local_files(self, names: Iterable[str]) -> AbstractContextManager[Path]:
+        """Provide a local folder with these files; mappings made in it outlive the context."""
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Path]:
-        """A folder on disk; new files that are written into it are files of the index then."""
+    def staging_folder(self) -> AbstractContextManager[Path]:
+        """Provide a local folder; files written into it are in the index when the context ends."""
 
     @abstractmethod
     def replace(self, name: str, text: str) -> None:
-        """Let a file hold a text, in one step."""
+        """Replace the text of a file in one step, or create the file."""
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files and folders, where they are there."""
+        """Remove files and folders; missing ones are ignored."""
 
     @abstractmethod
     def build_lock(self) -> AbstractContextManager[None]:
-        """Nobody else builds there, as far as that can be known."""
+        """Exclude other builds while the context lasts, where the file system has locks."""
 
     @abstractmethod
-    def within(self, name: str) -> str:
-        """The address of something in it."""
+    def address_of(self, name: str) -> str:
+        """Return the path or address of a file in this folder."""
 
 
-def removed(name: str, version: object, why: object = None) -> IndexingError:
-    """What is said where a version, or a file of it, is not there any more."""
+def removed_version_error(name: str, version: object, why: object = None) -> IndexingError:
+    """Return the error for a version of an index of which the manifest or a file is missing.
+
+    Parameters
+    ----------
+    name : str
+        The name of the folder.
+    version : int or None
+        None if the index has no versions; the error then says that the index is damaged.
+    why : object
+        What reading it raised.
+    """
     if version is None:
         return damaged_index_error(name, why)
-    told = "" if why is None else f" or is damaged ({why})"
+    damage = "" if why is None else f" or is damaged ({why})"
     return IndexingError(
-        f"version {version} of the index in {name} was removed after newer ones came{told}; match "
-        "again, or start the stream again: it goes on with the newest"
+        f"version {version} of the index in {name} was removed after newer versions were "
+        f"published{damage}; match again, or start the stream again: it continues with the newest"
     )
 
 
 def folder_of(path: str) -> Folder:
-    """The folder at a path, or at an address such as s3://bucket/index."""
+    """Return the folder at a path, or at an address such as ``s3://bucket/index``."""
     if "://" not in path:
-        return _Local(Path(path).absolute())
+        return _LocalFolder(Path(path).absolute())
     parts = urlsplit(path)
     if parts.scheme == "file":
-        return _Local(Path(unquote(parts.path)))
-    return _store(path)
+        return _LocalFolder(Path(unquote(parts.path)))
+    return _object_store_folder(path)
 
 
 @cache
-def _store(uri: str) -> Store:
-    """One for a process: it holds connections."""
+def _object_store_folder(uri: str) -> ObjectStoreFolder:
+    """Return the folder at an address; cached, because it holds connections."""
     parts = urlsplit(uri)
     try:
-        found, root = _system(uri)
+        system, root = _file_system(uri)
     except (OSError, ValueError) as error:
         raise IndexingError(
-            f"no store can be reached at {parts.scheme}://{parts.hostname or ''}{parts.path}: "
-            f"{error}; give a path, or an address that pyarrow.fs.FileSystem.from_uri takes"
+            f"cannot reach an object store at {parts.scheme}://{parts.hostname or ''}{parts.path}: "
+            f"{error}; give a path, or an address that pyarrow.fs.FileSystem.from_uri accepts"
         ) from error
-    return Store(uri, found, root)
+    return ObjectStoreFolder(uri, system, root)
 
 
-def _system(uri: str) -> tuple[fs.FileSystem, str]:
-    found: tuple[fs.FileSystem, str]
+def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    opened: tuple[fs.FileSystem, str]
     if uri.startswith("s3://"):
-        with suppress(ValueError):  # an older pyarrow does not know how
-            # A small file is written by one request in place of three.
+        with suppress(ValueError):  # an older pyarrow does not know the option
+            # With it, a small file takes one request instead of three.
             option = f"{'&' if '?' in uri else '?'}allow_delayed_open=true"
-            found = fs.FileSystem.from_uri(uri + option)
-            return found
-    found = fs.FileSystem.from_uri(uri)
-    return found
+            opened = fs.FileSystem.from_uri(uri + option)
+            return opened
+    opened = fs.FileSystem.from_uri(uri)
+    return opened
 
 
-class _Local(Folder):
-    """A folder that all workers see: a local one for a local Spark, or a network drive."""
+class _LocalFolder(Folder):
+    """A folder that all workers share: on the local disk of one machine, or a network drive."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), str(path))
         self._path = path
 
-    def text(self, name: str) -> str | None:
+    def read_text(self, name: str) -> str | None:
         try:
             return (self._path / name).read_text()
         except (FileNotFoundError, NotADirectoryError):
@@ -171,15 +181,15 @@ class _Local(Folder):
         return state.st_ino, state.st_mtime_ns
 
     def modified_s(self) -> dict[str, float]:
-        with os.scandir(self._path) as found:
-            return {entry.name: entry.stat().st_mtime for entry in found}
+        with os.scandir(self._path) as entries:
+            return {entry.name: entry.stat().st_mtime for entry in entries}
 
     @contextmanager
-    def held(self, names: Iterable[str]) -> Iterator[Path]:
+    def local_files(self, names: Iterable[str]) -> Iterator[Path]:
         yield self._path
 
     @contextmanager
-    def writing(self) -> Iterator[Path]:
+    def staging_folder(self) -> Iterator[Path]:
         yield self._path
 
     def replace(self, name: str, text: str) -> None:
@@ -195,42 +205,42 @@ class _Local(Folder):
 
     @contextmanager
     def build_lock(self) -> Iterator[None]:
-        """The system lets go of the lock when the process ends."""
+        """Lock the folder; the operating system releases the lock when the process ends."""
         self._path.mkdir(parents=True, exist_ok=True)
         with (self._path / _LOCK).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise IndexingError(
-                    f"an index is being built in {self.name} at this moment; build again when it "
-                    "is done"
+                    f"another process is building an index in {self.name}; build again when it "
+                    "has finished"
                 ) from None
             yield
 
-    def within(self, name: str) -> str:
+    def address_of(self, name: str) -> str:
         return str(self._path / name)
 
 
-class Store(Folder):
+class ObjectStoreFolder(Folder):
     """A folder in an object store, or in any other file system of `pyarrow.fs`.
 
-    There are no locks in it: `alone` lets everybody in. A file is replaced by writing it, which in
-    an object store is one step.
+    There are no locks: `build_lock` excludes nobody. A file is replaced by overwriting it, which is
+    atomic in an object store.
     """
 
     def __init__(self, uri: str, system: fs.FileSystem, root: str) -> None:
-        parts = urlsplit(uri)  # it may hold a password
+        parts = urlsplit(uri)  # `name` leaves out a password in the URI
         super().__init__(uri, f"{parts.scheme}://{parts.hostname or ''}{parts.path}")
         self._system = system
         self._root = root.rstrip("/")
         self._cache = FileCache.of(uri)
 
-    def _at(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def text(self, name: str) -> str | None:
+    def read_text(self, name: str) -> str | None:
         try:
-            with self._system.open_input_stream(self._at(name)) as file:
+            with self._system.open_input_stream(self._path(name)) as file:
                 return bytes(file.read()).decode()
         except FileNotFoundError:
             return None
@@ -238,25 +248,25 @@ class Store(Folder):
             raise IndexingError(f"the index in {self.name} cannot be read: {error}") from error
 
     def stamp(self, name: str) -> object:
-        info = self._system.get_file_info(self._at(name))
+        info = self._system.get_file_info(self._path(name))
         return (info.mtime_ns, info.size) if info.type == fs.FileType.File else None
 
     def modified_s(self) -> dict[str, float]:
         selector = fs.FileSelector(self._root, allow_not_found=True)
-        found = self._system.get_file_info(selector)
-        return {info.base_name: (info.mtime_ns or 0) / 1e9 for info in found}
+        infos = self._system.get_file_info(selector)
+        return {info.base_name: (info.mtime_ns or 0) / 1e9 for info in infos}
 
     @contextmanager
-    def held(self, names: Iterable[str]) -> Iterator[Path]:
-        with self._cache.held(names, self._download) as path:
+    def local_files(self, names: Iterable[str]) -> Iterator[Path]:
+        with self._cache.local_files(names, self._download) as path:
             yield path
 
     def _download(self, name: str, file: BinaryIO) -> None:
-        with self._system.open_input_stream(self._at(name)) as source:
+        with self._system.open_input_stream(self._path(name)) as source:
             shutil.copyfileobj(source, file, 2**20)
 
     @contextmanager
-    def writing(self) -> Iterator[Path]:
+    def staging_folder(self) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
             path = Path(folder)
             yield path
@@ -272,15 +282,15 @@ class Store(Folder):
             sink.write(text.encode())
 
     def _output(self, name: str) -> fs.NativeFile:
-        path = self._at(name)
+        path = self._path(name)
         try:
             return self._system.open_output_stream(path)
-        except FileNotFoundError:  # where folders are more than parts of names
+        except FileNotFoundError:  # a file system with real folders, unlike an object store
             self._system.create_dir(path.rpartition("/")[0], recursive=True)
             return self._system.open_output_stream(path)
 
     def remove(self, names: Iterable[str]) -> None:
-        infos = self._system.get_file_info([self._at(name) for name in names])
+        infos = self._system.get_file_info([self._path(name) for name in names])
         for info in infos:
             if info.type == fs.FileType.Directory:
                 self._system.delete_dir(info.path)
@@ -291,6 +301,6 @@ class Store(Folder):
     def build_lock(self) -> Iterator[None]:
         yield
 
-    def within(self, name: str) -> str:
+    def address_of(self, name: str) -> str:
         base, mark, query = self.uri.partition("?")
         return f"{base.rstrip('/')}/{name}{mark}{query}"

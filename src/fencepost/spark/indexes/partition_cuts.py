@@ -1,9 +1,9 @@
-"""Which part each subscription belongs to: where it lies, and the cuts that a sample made.
+"""Provides `choose_partitioning`, which assigns subscriptions to the parts of an index.
 
-Subscriptions lie in a space of three dimensions: two of their place (or of the word or string that
-they need), and one of chance, in which those at one and the same place can still be told apart. A
-sample of them is halved again and again, across where it extends the most, into parts of about the
-same work, each as compact as can be. The cuts then tell where any subscription belongs.
+A subscription is a point in three dimensions: the centre of its region (or a hash of the word or
+string that it requires, and 0), and a random number, which separates subscriptions at the same
+place. A sample of the points is cut in two, again and again, across its longer side, into compact
+parts of about equal work. The tree of cuts then assigns every subscription to a part.
 """
 
 from __future__ import annotations
@@ -26,63 +26,68 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LARGE_PLACE = 4  # a kind besides those of needs: a place that reaches across many others
-_LARGE_FRACTION = 1 / 8  # of the whole map
-_AREA_WEIGHT = 1000.0  # a subscription that covers the whole map costs as much as so many others
+LARGE_PLACE = 4  # a kind beside those of requirements: a region that overlaps many others
+_LARGE_FRACTION = 1 / 8  # of the side of the map; a larger region is a LARGE_PLACE
+_AREA_WEIGHT = 1000.0  # a region as large as the map costs as much as so many small ones
 
-_RANDOM_AXIS = 2  # the dimension
-_MAX_IMBALANCE = 0.2  # by which a cut may miss the share, before chance has to decide
+_RANDOM_AXIS = 2  # the dimension of random numbers
+_MAX_IMBALANCE = 0.2  # how far a cut may miss its fraction before random numbers divide the points
 
-# Columns beside those of the user: what `lie` tells of a subscription, and by chance.
+# Columns beside those of the user: the results of `partition_keys`, and a random number.
 KEY_COLUMNS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", "y", "size"))
 RANDOM = "fencepost_chance"
 
 
 def partition_keys(required: Requirements) -> dict[str, pa.Array]:
-    """Where subscriptions lie: `FIELDS`, row by row."""
-    kinds, found = routing_keys(required)
+    """Return the columns `KEY_COLUMNS`, a row a subscription: kind, centre and size."""
+    kinds, requirement = routing_keys(required)
     count = required.subscriptions
     kind = np.full(count, NOTHING, np.int32)
     x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
-    # Of several filters the first of the lowest kind tells; but who needs nothing is of that kind.
+    # The first filter of the lowest kind decides: it is assigned last. But if any filter requires
+    # nothing, the subscription is of kind NOTHING.
     order = np.lexsort((np.arange(len(kinds)), kinds))[::-1]
     order = order[kinds[order] != NOTHING]
-    owner, at, is_place = required.subscription[order], found[order], kinds[order] == PLACE
+    owner, row, is_place = required.subscription[order], requirement[order], kinds[order] == PLACE
     kind[owner] = kinds[order]
-    boxes = np.where(is_place[:, None], required.boxes[at], 0.0)
+    boxes = np.where(is_place[:, None], required.boxes[row], 0.0)
     centre = boxes[:, :2] / 2 + boxes[:, 2:] / 2
-    x[owner] = np.where(is_place, centre[:, 0], _hashes(required, at))
+    x[owner] = np.where(is_place, centre[:, 0], _hashes(required, row))
     y[owner] = centre[:, 1]
     size[owner] = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
     kind[required.subscription[kinds == NOTHING]] = NOTHING
-    return {name: pa.array(own) for name, own in zip(KEY_COLUMNS, (kind, x, y, size), strict=True)}
+    return {
+        key: pa.array(column) for key, column in zip(KEY_COLUMNS, (kind, x, y, size), strict=True)
+    }
 
 
 def _hashes(required: Requirements, rows: Ints) -> Floats:
-    """Numbers between 0 and 1 that stand for the first word of each of some requirements, or 0."""
+    """Return a hash from 0 to 1 of the first word or string of each requirement, or 0 if none."""
     place, keys = required.keys(rows)
-    distinct, number = np.unique(keys, return_inverse=True)
-    fractions = np.array([_fraction(required.bytes_of(key)) for key in distinct], np.float64)
-    found = np.zeros(len(rows))
-    found[place[::-1]] = fractions[number[::-1]]
-    return found
+    distinct, inverse = np.unique(keys, return_inverse=True)
+    fractions = np.array([_hash_fraction(required.bytes_of(key)) for key in distinct], np.float64)
+    hashes = np.zeros(len(rows))
+    hashes[place[::-1]] = fractions[inverse[::-1]]
+    return hashes
 
 
-def _fraction(given: bytes) -> float:
-    """A number between 0 and 1, the same for the same bytes everywhere."""
-    return zlib.crc32(given) / 2**32
+def _hash_fraction(text: bytes) -> float:
+    """Return a hash from 0 to 1 that is the same in every process."""
+    return zlib.crc32(text) / 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """Where subscriptions of a sample lie.
+    """The partition keys of n subscriptions.
 
     Attributes
     ----------
-    kind : array
+    kind : (n,) array
+        A kind of requirement.
     points : (n, 3) array
-        Place and chance.
-    size : array
+        The centre, and a random number from 0 to 1.
+    size : (n,) array
+        The longer side of the bounding box, in map units.
     """
 
     kind: NDArray[np.int32]
@@ -91,7 +96,7 @@ class PartitionKeys:
 
     @classmethod
     def of(cls, table: pa.Table) -> PartitionKeys:
-        """Those of a table with the columns `FIELDS` and `CHANCE`."""
+        """Return the keys in a table with the columns `KEY_COLUMNS` and `RANDOM`."""
         points = np.column_stack([table.column(name).to_numpy() for name in (X, Y, RANDOM)])
         kind, size = (table.column(name).to_numpy() for name in (KIND, SIZE))
         return cls(kind.astype(np.int32), points.astype(np.float64), size.astype(np.float64))
@@ -99,147 +104,173 @@ class PartitionKeys:
 
 @dataclass(frozen=True, slots=True)
 class CutTree:
-    """A tree of cuts, as lists; a leaf has dimension -1 and the number of its part as `low`.
+    """A k-d tree of cuts, as parallel lists; node 0 is the root.
 
     Attributes
     ----------
-    dimension, at, low, high
-        Of each node: what is less than `at` there goes to node `low`, the rest to node `high`.
+    dimension : list of int
+        The dimension that a node cuts; -1 in a leaf.
+    value : list of float
+        Points below `value` belong to node `low`, the others to node `high`.
+    low : list of int
+        The node of the lower half; in a leaf, the number of its part.
+    high : list of int
+        The node of the upper half.
     """
 
     dimension: list[int]
-    at: list[float]
+    value: list[float]
     low: list[int]
     high: list[int]
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return self.dimension.count(-1)
 
     def part_of(self, points: Floats) -> NDArray[np.int64]:
-        """The part of each of (n, 3) points."""
+        """Return the part of each point; `points` has the shape (n, 3)."""
         node = np.zeros(len(points), np.int64)
-        dimension, at = np.array(self.dimension), np.array(self.at)
+        dimension, value = np.array(self.dimension), np.array(self.value)
         low, high = np.array(self.low), np.array(self.high)
         while True:
             inner = np.flatnonzero(dimension[node] >= 0)
             if not len(inner):
                 return low[node]
-            own = node[inner]
-            below = points[inner, dimension[own]] < at[own]
-            node[inner] = np.where(below, low[own], high[own])
+            at = node[inner]
+            below = points[inner, dimension[at]] < value[at]
+            node[inner] = np.where(below, low[at], high[at])
 
 
 def build_cut_tree(points: Floats, weights: Floats, parts: int) -> CutTree:
-    """Cuts that divide weighted points into so many parts of about the same weight, or fewer."""
+    """Return cuts that divide points into at most `parts` parts of about equal weight.
+
+    Parameters
+    ----------
+    points : (n, 3) array
+    weights : (n,) array
+        The work that each point stands for.
+    parts : int
+        There are fewer if identical points cannot be divided further.
+    """
     cuts = CutTree([], [], [], [])
     leaves = 0
 
-    def choose_partitioning(rows: NDArray[np.int64], count: int) -> int:
+    def add_node(rows: NDArray[np.int64], count: int) -> int:
         nonlocal leaves
         node = len(cuts.dimension)
-        for own in (cuts.dimension, cuts.low, cuts.high):
-            own.append(-1)
-        cuts.at.append(0.0)
-        place = _choose_cut(points[rows], weights[rows], count // 2 / count) if count > 1 else None
-        if place is None:
+        for field in (cuts.dimension, cuts.low, cuts.high):
+            field.append(-1)
+        cuts.value.append(0.0)
+        cut = _choose_cut(points[rows], weights[rows], count // 2 / count) if count > 1 else None
+        if cut is None:
             cuts.low[node] = leaves
             leaves += 1
             return node
-        dimension, at = place
-        below = points[rows, dimension] < at
-        cuts.dimension[node], cuts.at[node] = dimension, at
-        cuts.low[node] = choose_partitioning(rows[below], count // 2)
-        cuts.high[node] = choose_partitioning(rows[~below], count - count // 2)
+        dimension, value = cut
+        below = points[rows, dimension] < value
+        cuts.dimension[node], cuts.value[node] = dimension, value
+        cuts.low[node] = add_node(rows[below], count // 2)
+        cuts.high[node] = add_node(rows[~below], count - count // 2)
         return node
 
-    choose_partitioning(np.arange(len(points)), parts)
+    add_node(np.arange(len(points)), parts)
     return cuts
 
 
-def _choose_cut(points: Floats, weights: Floats, share: float) -> tuple[int, float] | None:
-    """A dimension and where to cut it so that a share of the weight is below; None if nowhere."""
+def _choose_cut(points: Floats, weights: Floats, fraction: float) -> tuple[int, float] | None:
+    """Return the dimension and value of a cut with about `fraction` of the weight below it.
+
+    None if there are no points, or if all are identical.
+    """
     if not len(points):
         return None
     extent = np.ptp(points, axis=0)
     for dimension in (*np.argsort(-extent[:_RANDOM_AXIS], kind="stable").tolist(), _RANDOM_AXIS):
         order = np.argsort(points[:, dimension], kind="stable")
         values = points[order, dimension]
-        total = np.cumsum(weights[order])
-        at = values[min(int(np.searchsorted(total, share * total[-1])), len(values) - 1)]
-        if at == values[0]:  # many are alike: cut behind them
-            behind = values[values > at]
-            if not len(behind):
+        cumulative = np.cumsum(weights[order])
+        cut = values[
+            min(int(np.searchsorted(cumulative, fraction * cumulative[-1])), len(values) - 1)
+        ]
+        if cut == values[0]:  # many points share the lowest value: cut above it
+            above = values[values > cut]
+            if not len(above):
                 continue
-            at = behind[0]
-        below = total[np.searchsorted(values, at) - 1] / total[-1]
-        if abs(below - share) <= _MAX_IMBALANCE or dimension == _RANDOM_AXIS:
-            return dimension, float(at)
+            cut = above[0]
+        below = cumulative[np.searchsorted(values, cut) - 1] / cumulative[-1]
+        if abs(below - fraction) <= _MAX_IMBALANCE or dimension == _RANDOM_AXIS:
+            return dimension, float(cut)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """How subscriptions are divided into parts.
+    """Assigns subscriptions to parts.
 
     Attributes
     ----------
-    large : float
-        From which size on a place is large.
-    cuts : mapping of kind to (number of its first part, cuts)
+    min_large_size : float
+        A larger region is a `LARGE_PLACE`; in map units.
+    cuts : mapping
+        For each kind, the number of its first part, and its cuts.
     """
 
-    large: float
+    min_large_size: float
     cuts: Mapping[int, tuple[int, CutTree]]
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return max((first + cuts.parts for first, cuts in self.cuts.values()), default=0)
 
-    def part_of(self, places: PartitionKeys) -> Ints:
-        """The part of each subscription."""
-        part = np.zeros(len(places.kind), np.int64)
-        kinds = _kinds(places, self.large)
+    def part_of(self, keys: PartitionKeys) -> Ints:
+        """Return the part of each subscription."""
+        part = np.zeros(len(keys.kind), np.int64)
+        kinds = _kinds(keys, self.min_large_size)
         for kind in np.unique(kinds).tolist():
-            own = np.flatnonzero(kinds == kind)
-            # A kind that the sample had not goes where any event may come.
+            rows = np.flatnonzero(kinds == kind)
+            # A kind that the sample lacked joins the highest kind, whose parts get most events.
             first, cuts = self.cuts.get(kind) or self.cuts[max(self.cuts)]
-            part[own] = first + cuts.part_of(places.points[own])
+            part[rows] = first + cuts.part_of(keys.points[rows])
         return part
 
     def column(self) -> Column:
-        """The part of each row, by its columns `FIELDS` and `CHANCE`: as `part_of`, for Spark."""
+        """Return `part_of` as a Spark expression over the columns `KEY_COLUMNS` and `RANDOM`."""
         from pyspark.sql.functions import expr
 
         def part(first: int, cuts: CutTree, node: int = 0) -> str:
             dimension = cuts.dimension[node]
             if dimension < 0:
                 return str(first + cuts.low[node])
-            low, high = (part(first, cuts, own[node]) for own in (cuts.low, cuts.high))
-            at = _double(cuts.at[node])
-            return f"IF({(X, Y, RANDOM)[dimension]} < {at}, {low}, {high})"
+            low, high = (part(first, cuts, child[node]) for child in (cuts.low, cuts.high))
+            value = _double(cuts.value[node])
+            return f"IF({(X, Y, RANDOM)[dimension]} < {value}, {low}, {high})"
 
-        is_large = f"{KIND} = {PLACE} AND {SIZE} > {_double(self.large)}"
+        is_large = f"{KIND} = {PLACE} AND {SIZE} > {_double(self.min_large_size)}"
         kind = f"IF({is_large}, {LARGE_PLACE}, {KIND})"
         last = max(self.cuts)
-        found = part(*self.cuts[last])
-        for own, cuts in self.cuts.items():
-            if own != last:
-                found = f"IF({kind} = {own}, {part(*cuts)}, {found})"
-        return expr(found)
+        sql = part(*self.cuts[last])
+        for number, cuts in self.cuts.items():
+            if number != last:
+                sql = f"IF({kind} = {number}, {part(*cuts)}, {sql})"
+        return expr(sql)
 
 
 def _double(number: float) -> str:
-    """A number, not a NaN, as SQL of Spark's has it: without a letter it would be a decimal."""
+    """Return a number other than NaN as a double of Spark SQL; without the D it is a decimal."""
     return f"{float(number)!r}D" if np.isfinite(number) else f"DOUBLE('{float(number)}')"
 
 
 def choose_partitioning(sample: PartitionKeys, parts: int) -> Partitioning:
-    """Divide subscriptions into about so many parts of the same work, as a sample suggests.
+    """Return a division of subscriptions into about `parts` parts of equal work.
 
-    Of several parts none has subscriptions of two kinds.
+    Parameters
+    ----------
+    sample : PartitionKeys
+        The keys of a sample of the subscriptions.
+    parts : int
+        If it is above 1, each part holds subscriptions of one kind only.
     """
     if parts == 1:
         return Partitioning(np.inf, {NOTHING: (0, build_cut_tree(sample.points, sample.size, 1))})
@@ -249,22 +280,22 @@ def choose_partitioning(sample: PartitionKeys, parts: int) -> Partitioning:
         if placed.any()
         else np.zeros((2, 2))
     )
-    whole = float((high - low).max())
-    large = _LARGE_FRACTION * whole if whole > 0 else np.inf
-    kinds = _kinds(sample, large)
-    share = (sample.size / whole) ** 2 if whole > 0 else np.zeros(len(kinds))
-    weight = 1.0 + np.where(placed, _AREA_WEIGHT * np.minimum(share, 1.0), 0.0)
+    map_size = float((high - low).max())
+    min_large_size = _LARGE_FRACTION * map_size if map_size > 0 else np.inf
+    kinds = _kinds(sample, min_large_size)
+    area_fraction = (sample.size / map_size) ** 2 if map_size > 0 else np.zeros(len(kinds))
+    weights = 1.0 + np.where(placed, _AREA_WEIGHT * np.minimum(area_fraction, 1.0), 0.0)
     cuts: dict[int, tuple[int, CutTree]] = {}
     first = 0
     for kind in np.unique(kinds).tolist() or [NOTHING]:
-        own = np.flatnonzero(kinds == kind)
-        count = max(round(parts * weight[own].sum() / max(weight.sum(), 1.0)), 1)
-        cuts[kind] = first, build_cut_tree(sample.points[own], weight[own], count)
+        rows = np.flatnonzero(kinds == kind)
+        parts_of_kind = max(round(parts * weights[rows].sum() / max(weights.sum(), 1.0)), 1)
+        cuts[kind] = first, build_cut_tree(sample.points[rows], weights[rows], parts_of_kind)
         first += cuts[kind][1].parts
-    return Partitioning(large, cuts)
+    return Partitioning(min_large_size, cuts)
 
 
-def _kinds(places: PartitionKeys, large: float) -> NDArray[np.int32]:
+def _kinds(keys: PartitionKeys, min_large_size: float) -> NDArray[np.int32]:
     return np.where(
-        (places.kind == PLACE) & (places.size > large), np.int32(LARGE_PLACE), places.kind
+        (keys.kind == PLACE) & (keys.size > min_large_size), np.int32(LARGE_PLACE), keys.kind
     )

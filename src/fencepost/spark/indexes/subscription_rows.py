@@ -1,8 +1,8 @@
-"""Rows of a table of subscriptions to a matcher of them; bad rows get a reason.
+"""Provides `SubscriptionReader`, which reads rows of subscriptions into a `Matcher`.
 
-A row has an `id` and, where given, a `subscriber`. What it asks for is an `expression`, beside
-which it may have an `expires`; or it is in columns, as `Matcher.subscribe_columns` takes them,
-which a `Form` names.
+A row has an `id` and, optionally, a `subscriber`. Its conditions are an `expression`, with an
+optional `expires`, or they are in columns, as `Matcher.subscribe_columns` takes them; a
+`SubscriptionLayout` names those columns. An invalid row gets a reason.
 """
 
 from __future__ import annotations
@@ -29,19 +29,22 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
-Required = tuple[NDArray[np.int64], Requirements]  # of rows of a table
+RowRequirements = tuple[NDArray[np.int64], Requirements]  # rows of a table, what they require
 _RELATIONS = {function.name for function in SpatialFunction}
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionLayout:
-    """Which columns hold what: as `Matcher.subscribe_columns`, with names in place of arrays.
+    """The columns of conditions: arguments of `Matcher.subscribe_columns`, as column names.
 
     Attributes
     ----------
-    regions : mapping of attribute to (column of geometries, relation or column of relations)
-    within : mapping of attribute to (column of geometries, distance or column of distances)
-    keywords, equals : mapping of attribute to column
+    regions : mapping
+        Attribute to (column of geometries, relation or column of relations).
+    within : mapping
+        Attribute to (column of geometries, distance or column of distances).
+    keywords, equals : mapping
+        Attribute to column.
     """
 
     regions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -51,32 +54,33 @@ class SubscriptionLayout:
 
     @property
     def is_columnar(self) -> bool:
-        """Whether conditions are in columns, and not in an expression."""
+        """Whether conditions are in columns instead of an expression."""
         return bool(self.regions or self.within or self.keywords or self.equals)
 
-    def used(self, given: Sequence[str]) -> list[str]:
-        """The columns that are needed of those that there are.
+    def used(self, available: Sequence[str]) -> list[str]:
+        """Return those of the available columns that are read.
 
         Raises
         ------
         ModelError
-            Where one is missing.
+            If a required column is missing.
         """
-        named = ["id"]
+        required = ["id"]
         if not self.is_columnar:
-            named.append("expression")
-        for place, relation in self.regions.values():
-            named += [place] if relation.upper() in _RELATIONS else [place, relation]
-        for place, distance in self.within.values():
-            named += [place, distance] if isinstance(distance, str) else [place]
-        named += [*self.keywords.values(), *self.equals.values()]
-        missing = [name for name in named if name not in given]
+            required.append("expression")
+        for geometries, relation in self.regions.values():
+            required += [geometries] if relation.upper() in _RELATIONS else [geometries, relation]
+        for geometries, distance in self.within.values():
+            required += [geometries, distance] if isinstance(distance, str) else [geometries]
+        required += [*self.keywords.values(), *self.equals.values()]
+        missing = [name for name in required if name not in available]
         if missing:
             raise ModelError(
-                f"the subscriptions have no column {missing[0]!r}; they have: {', '.join(given)}"
+                f"the subscriptions have no column {missing[0]!r}; they have: "
+                f"{', '.join(available)}"
             )
         optional = ["subscriber"] if self.is_columnar else ["subscriber", "expires"]
-        return list(dict.fromkeys([*named, *(name for name in optional if name in given)]))
+        return list(dict.fromkeys([*required, *(name for name in optional if name in available)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +89,29 @@ class SubscriptionReader:
 
     Attributes
     ----------
-    form : Form
-    space, stop_words
-        Of the matchers.
+    layout : SubscriptionLayout
+        The columns of the tables.
+    space : str
+        The coordinate space of the matchers.
+    stop_words : tuple of str
+        The stop words of the matchers.
     """
 
-    form: SubscriptionLayout
+    layout: SubscriptionLayout
     space: str
     stop_words: tuple[str, ...]
 
     def __call__(
         self, table: pa.Table, columns: ColumnRegistry | None = None
     ) -> tuple[Matcher, BadRows]:
-        """A matcher of the rows that can be read, and why the others cannot.
+        """Return a matcher of the valid rows, and the invalid rows with reasons.
 
-        columns : what it asks for from the beginning, so that others number them alike.
+        Parameters
+        ----------
+        table : Table
+            The subscriptions.
+        columns : ColumnRegistry, optional
+            The columns that the matcher starts with; matchers that start alike number them alike.
         """
         if columns is None:
             matcher = Matcher(self.space, stop_words=self.stop_words)
@@ -107,102 +119,109 @@ class SubscriptionReader:
             matcher = matcher_from_segments(columns.copy(), ())
         bad: BadRows = []
         table = with_names_as_text(table)
-        if self.form.is_columnar:
-            _add_bisecting(
-                table, 0, bad, lambda some, _: matcher.subscribe_columns(**self._arguments(some))
+        if self.layout.is_columnar:
+            _add_isolating_bad_rows(
+                table, 0, bad, lambda rows, _: matcher.subscribe_columns(**self._arguments(rows))
             )
         else:
             matcher.subscribe_many(table, bad)
         matcher.compact()
         return matcher, bad
 
-    def required(self, table: pa.Table) -> tuple[list[Required], ColumnRegistry, BadRows]:
-        """What the same rows require, of which no matcher is made, and which columns they ask for.
+    def required(self, table: pa.Table) -> tuple[list[RowRequirements], ColumnRegistry, BadRows]:
+        """Return what the valid rows require of events, the columns they refer to, and bad rows.
 
-        An id that comes twice is no reason to refuse a row here.
+        It builds no matcher, and it accepts duplicate ids.
         """
         columns = columns_of((), self.stop_words, Space(self.space))
-        found: list[Required] = []
+        requirements: list[RowRequirements] = []
         bad: BadRows = []
 
-        def add(some: pa.Table, first: int) -> None:
-            rows = np.arange(first, first + some.num_rows)
-            found.append((rows, requirements_of_columns(columns, **self._arguments(some))))
+        def add(part: pa.Table, first: int) -> None:
+            rows = np.arange(first, first + part.num_rows)
+            requirements.append((rows, requirements_of_columns(columns, **self._arguments(part))))
 
         table = with_names_as_text(table)
-        if self.form.is_columnar:
-            _add_bisecting(table, 0, bad, add)
+        if self.layout.is_columnar:
+            _add_isolating_bad_rows(table, 0, bad, add)
         else:
-            found.append(requirements_of_rows(columns, table, bad))
-        return found, columns, bad
+            requirements.append(requirements_of_rows(columns, table, bad))
+        return requirements, columns, bad
 
     def _arguments(self, table: pa.Table) -> dict[str, Any]:
-        """What `Matcher.subscribe_columns` is given."""
+        """Return the arguments of `Matcher.subscribe_columns`."""
 
         def column(name: str) -> pa.Array:
-            found: pa.Array = table.column(name).combine_chunks()
-            return found
+            array: pa.Array = table.column(name).combine_chunks()
+            return array
 
-        def or_value(given: Any) -> Any:
+        def column_or_value(value: Any) -> Any:
             return (
-                column(given) if isinstance(given, str) and given in table.column_names else given
+                column(value) if isinstance(value, str) and value in table.column_names else value
             )
 
         ids = column("id")
-        found: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "ids": ids,
             "subscribers": None,
             "regions": {
-                own: (column(place), _listed(or_value(relation)))
-                for own, (place, relation) in self.form.regions.items()
+                attribute: (column(geometries), _as_list(column_or_value(relation)))
+                for attribute, (geometries, relation) in self.layout.regions.items()
             },
             "within": {
-                own: (column(place), _numbers(or_value(distance)))
-                for own, (place, distance) in self.form.within.items()
+                attribute: (column(geometries), _as_numpy(column_or_value(distance)))
+                for attribute, (geometries, distance) in self.layout.within.items()
             },
-            "keywords": {own: column(name) for own, name in self.form.keywords.items()},
-            "equals": {own: column(name).to_pylist() for own, name in self.form.equals.items()},
+            "keywords": {
+                attribute: column(name) for attribute, name in self.layout.keywords.items()
+            },
+            "equals": {
+                attribute: column(name).to_pylist()
+                for attribute, name in self.layout.equals.items()
+            },
         }
         if "subscriber" in table.column_names:
-            owners = column("subscriber")
-            if pa.types.is_null(owners.type):
-                owners = ids
-            elif owners.null_count and pa.types.is_string(owners.type):
-                owners = owners.fill_null(ids)
-            found["subscribers"] = owners
-        return found
+            subscribers = column("subscriber")
+            if pa.types.is_null(subscribers.type):
+                subscribers = ids
+            elif subscribers.null_count and pa.types.is_string(subscribers.type):
+                subscribers = subscribers.fill_null(ids)
+            arguments["subscribers"] = subscribers
+        return arguments
 
 
 def with_names_as_text(table: pa.Table) -> pa.Table:
-    """Ids and subscribers that are integers, as tables of databases have them, as strings."""
-    for place, own in enumerate(table.schema):
-        if own.name in ("id", "subscriber") and pa.types.is_integer(own.type):
-            text = table.column(place).cast(pa.string())
-            table = table.set_column(place, own.name, text)
+    """Return the table with integer ids and subscribers, as databases have them, as strings."""
+    for index, column in enumerate(table.schema):
+        if column.name in ("id", "subscriber") and pa.types.is_integer(column.type):
+            text = table.column(index).cast(pa.string())
+            table = table.set_column(index, column.name, text)
     return table
 
 
-def _add_bisecting(
+def _add_isolating_bad_rows(
     table: pa.Table, first: int, bad: BadRows, add: Callable[[pa.Table, int], None]
 ) -> None:
-    """Add rows, from that number on; where one is bad, the halves, until it is alone."""
+    """Add rows; if that fails, add each half by itself, until a bad row is alone.
+
+    first : the number of the table's first row.
+    """
     if not table.num_rows:
         return
     try:
         add(table, first)
     except (FencepostError, UnicodeDecodeError) as error:
         if table.num_rows == 1:
-            odd = isinstance(error, UnicodeDecodeError)
-            told = f"a text is not UTF-8: {error}" if odd else _without_row(str(error))
-            bad.append((first, told))
+            not_utf8 = isinstance(error, UnicodeDecodeError)
+            reason = f"a text is not UTF-8: {error}" if not_utf8 else _without_row(str(error))
+            bad.append((first, reason))
             return
         half = table.num_rows // 2
-        _add_bisecting(table.slice(0, half), first, bad, add)
-        _add_bisecting(table.slice(half), first + half, bad, add)
+        _add_isolating_bad_rows(table.slice(0, half), first, bad, add)
+        _add_isolating_bad_rows(table.slice(half), first + half, bad, add)
 
 
-# How errors name the row, which is the first and only one of its table. In that of the user
-# rows have no numbers.
+# How errors name the only row of a table of one row. This number means nothing to the user.
 _NAMED_ROW = re.compile(r"^row 0(?:: | of )| in row 0\b")
 
 
@@ -210,9 +229,9 @@ def _without_row(reason: str) -> str:
     return _NAMED_ROW.sub("", reason).replace("; row 0 is ", "; saw ")
 
 
-def _listed(given: Any) -> Any:
-    return given.to_pylist() if isinstance(given, pa.Array) else given
+def _as_list(values: Any) -> Any:
+    return values.to_pylist() if isinstance(values, pa.Array) else values
 
 
-def _numbers(given: Any) -> Any:
-    return given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array) else given
+def _as_numpy(values: Any) -> Any:
+    return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values

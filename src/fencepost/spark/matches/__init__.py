@@ -1,11 +1,8 @@
-"""Events of DataFrames matched against an index.
+"""Matching the events of DataFrames against an index.
 
-- `match_frames`: Events of a DataFrame against an index, in `mapInArrow`
-- `observed_metrics`: What a stream tells of its micro-batches: aggregates of rows that pass
-  points of the plan
-- `open_indexes`: The indexes that a Spark worker process has mapped: opened once, kept while they
-  are of use
-- `part_routing`: Which parts of an index an event may find anything in
-- `stream_progress`: The figures of each micro-batch of a stream that matches, through a listener
-  of Spark
+- `match_frames`: `match`, and `plan`, which says how it would match
+- `observed_metrics`: names and aggregates of the metrics that Spark observes in a stream
+- `open_indexes`: the indexes that a worker process keeps open
+- `part_routing`: routes events to the parts of an index that they may match
+- `stream_progress`: the figures of each micro-batch, reported by a listener
 """

@@ -1,14 +1,14 @@
-"""Events of a DataFrame against an index, in `mapInArrow`.
+"""Provides `match`, which matches the events of a DataFrame against an index in `mapInArrow`.
 
-Every worker process maps what it needs of the index and keeps it
-(`fencepost.spark.matches.open_indexes`); nothing but the path and the version travel. Either each
-task maps the whole index, or events are first sent to the parts that they may find something in,
-and each task maps one part. The same call serves batch and streaming, because both are maps over
-rows.
+A task carries only the path and the version of the index. Every worker process maps the files that
+it needs and keeps them (`fencepost.spark.matches.open_indexes`). Either each task maps the whole
+index, or events are first routed to the parts that they may match, and each task maps one part.
+The same call serves batch and streaming, because both are maps over rows.
 
-All tasks have the same version of the index, and so has a task that is run again. In a batch it is
-the newest when `match` was called, and part of the task. In a stream a subquery, which Spark runs
-once for each micro-batch, tells which is the newest, and it stands in every row.
+All tasks use the same version of the index, also when a task is run again. In a batch, it is the
+version that was the newest when `match` was called, and the task carries it. In a stream, a
+subquery, which Spark runs once for each micro-batch, reads the newest version into a column of
+every row.
 """
 
 from __future__ import annotations
@@ -27,34 +27,40 @@ from fencepost.engine.matcher import Matcher
 from fencepost.engine.storage.manifest import Manifest, SegmentEntry
 from fencepost.errors import IndexingError, ModelError
 from fencepost.spark.indexes.index_folders import folder_of
-from fencepost.spark.matches.observed_metrics import Observed
+from fencepost.spark.matches.observed_metrics import ObservedMatch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-ADDED = _, _OWNER = ("subscription", "subscriber")
+ADDED = _, _SUBSCRIBER = ("subscription", "subscriber")
 REASON = "reason"
 HOW_CHOICES = ("auto", "whole", "partitioned")
-WHOLE_BYTES = 2**30  # a larger index is matched part by part
+MAX_WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
 DUPLICATE_REASON = "fencepost_twice"
-_VERSION = "fencepost_version"  # null where the index has none, as `Matcher.save` writes it
+_VERSION = "fencepost_version"  # null if the index has no versions, because `Matcher.save` wrote it
 _PART, _SLOT, _WHY = "fencepost_part", "fencepost_slot", "fencepost_reason"
 _ROUTED = pa.schema([(_PART, pa.int32()), (_SLOT, pa.int32()), (_WHY, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
 class MatchPlan:
-    """How events are matched with an index; `str` says it in a line.
+    """How `match` would match events against an index; `str` gives it in one line.
 
     Attributes
     ----------
     how : str
         "whole" or "partitioned".
     why : str
+        The reason for the choice.
     version : int
-        Of the index.
-    parts, bytes, subscriptions : int
+        The newest version of the index; 0 if it has no versions.
+    parts : int
+        The segments of the index.
+    bytes : int
+        The memory that the segments take when mapped.
+    subscriptions : int
+        The live subscriptions of the index.
     """
 
     how: str
@@ -72,32 +78,45 @@ class MatchPlan:
 
 
 def plan(path: str | Path, how: str = "auto") -> MatchPlan:
-    """How `match` goes about an index."""
+    """Return how `match` would match events against an index.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder of the index, or its address in an object store.
+    how : {"auto", "whole", "partitioned"}
+        As in `match`.
+
+    Returns
+    -------
+    MatchPlan
+        The choice, and the size of the index.
+    """
     folder = folder_of(str(path))
     return _plan(folder.name, folder.manifest(), how)
 
 
-def _plan(path: str, found: Manifest, how: str) -> MatchPlan:
+def _plan(path: str, manifest: Manifest, how: str) -> MatchPlan:
     if how not in HOW_CHOICES:
         raise ModelError(f"how must be one of {', '.join(HOW_CHOICES)}; saw {how!r:.40}")
-    entries = found.segments
-    total = sum(entry.memory_bytes or 0 for entry in entries)
-    divided = found.router is not None
-    if how == "partitioned" and not divided:
+    entries = manifest.segments
+    total_bytes = sum(entry.memory_bytes or 0 for entry in entries)
+    is_partitioned = manifest.router is not None
+    if how == "partitioned" and not is_partitioned:
         raise IndexingError(
             f"the index in {path} has no parts; build it with fencepost.spark.build_index, or "
             "leave how='partitioned' out"
         )
     if how != "auto":
-        why = "it was asked for"
-    elif not divided:
-        how, why = "whole", "the index was saved in one piece"
-    elif total > WHOLE_BYTES:
-        how, why = "partitioned", f"it is larger than {WHOLE_BYTES / 1e6:,.0f} MB"
+        why = "it was requested"
+    elif not is_partitioned:
+        how, why = "whole", "the index has no parts"
+    elif total_bytes > MAX_WHOLE_BYTES:
+        how, why = "partitioned", f"it is larger than {MAX_WHOLE_BYTES / 1e6:,.0f} MB"
     else:
-        how, why = "whole", f"it is not larger than {WHOLE_BYTES / 1e6:,.0f} MB"
+        how, why = "whole", f"it is not larger than {MAX_WHOLE_BYTES / 1e6:,.0f} MB"
     count = sum(entry.live for entry in entries)
-    return MatchPlan(how, why, found.version or 0, len(entries), total, count)
+    return MatchPlan(how, why, manifest.version or 0, len(entries), total_bytes, count)
 
 
 def match(
@@ -108,7 +127,7 @@ def match(
     how: str = "auto",
     dead_letters: bool = False,
 ) -> DataFrame:
-    """Every pair of an event and a subscription of an index that it answers.
+    """Return the pairs of events and subscriptions that match.
 
     Parameters
     ----------
@@ -117,183 +136,200 @@ def match(
         used as a geometry is WKB, a string column is WKT.
     path : str or Path
         A folder that `build_index` or `Matcher.save` wrote and that every worker can read, or its
-        address in an object store: workers keep what they need of it on their disk. A
-        batch is matched with the version that is the newest at this call, each micro-batch of a
-        stream with the one that is the newest when it begins.
+        address in an object store, from which workers cache files on their disks. A batch is
+        matched with the version that is the newest at this call, each micro-batch of a stream with
+        the version that is the newest when it begins.
     columns : sequence of str, optional
-        Which columns of the event to keep; all if left out. Fewer are faster: in batch, only
-        those and the ones that the subscriptions ask for travel to the workers.
+        The columns of events to keep; all by default. Fewer are faster: in batch, only these and
+        the columns that subscriptions refer to are sent to the workers.
     how : {"auto", "whole", "partitioned"}
-        Whether every worker maps the whole index, or events are sent to the parts of it that
-        they may find something in. See `plan`.
+        "whole": every worker maps the whole index. "partitioned": events are routed to the parts
+        that they may match. "auto" chooses by the size of the index; `plan` returns the choice.
     dead_letters : bool
-        Whether an event that cannot be read is a row without a subscription, and with a `reason`;
-        otherwise it is an error.
+        If true, an event that cannot be read becomes a row without a subscription but with a
+        `reason`; otherwise it raises an error.
 
     Returns
     -------
     DataFrame
-        Those columns, `subscription` and `subscriber`, and where asked for `reason`; one row a
-        match.
+        One match a row: the kept columns, `subscription`, `subscriber` and, with `dead_letters`,
+        `reason`.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     added = (*ADDED, REASON) if dead_letters else ADDED
-    kept = list(events.columns if columns is None else columns)
-    unknown = [name for name in kept if name not in events.columns]
+    kept_columns = list(events.columns if columns is None else columns)
+    unknown = [name for name in kept_columns if name not in events.columns]
     if unknown:
         raise ModelError(
             f"the events have no column {unknown[0]!r}; they have: {', '.join(events.columns)}"
         )
-    clash = [name for name in kept if name in added]
-    if clash:
-        raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
+    clashes = [name for name in kept_columns if name in added]
+    if clashes:
+        raise ModelError(
+            f"the column {clashes[0]!r} clashes with a column of the result; rename it"
+        )
     folder = folder_of(str(path))
     manifest = folder.manifest()
-    chosen = _plan(folder.name, manifest, how)
-    slots = max(chosen.parts, 1)
-    asked = manifest.event_columns().all_attributes()
-    # A stream may outlive this index: the next one may ask for any column. And there must be
-    # at least one, or there would be no rows.
-    needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
+    match_plan = _plan(folder.name, manifest, how)
+    slots = max(match_plan.parts, 1)
+    requested = manifest.event_columns().all_attributes()
+    # A stream may outlive this index, and a later version may refer to any column. At least one
+    # column is sent, because batches without columns have no rows.
+    needed = [
+        n for n in events.columns if events.isStreaming or n in requested or n in kept_columns
+    ]
     needed = needed or events.columns[:1]
-    # Subscribers that are the ids need not be told by workers. A next index may have others.
-    owned = events.isStreaming or any(_has_owners(entry) for entry in manifest.segments)
-    told = [name for name in added if owned or name != _OWNER]
-    schema = StructType(
-        [events.schema[name] for name in kept]
-        + [StructField(name, StringType(), dead_letters) for name in told]
+    # Workers return subscribers only if some differ from the ids. In a stream, those of a later
+    # version may differ.
+    with_subscriber = events.isStreaming or any(
+        _has_subscribers(entry) for entry in manifest.segments
     )
-    plain = with_plain_names(events, needed)
-    observed = Observed(folder.uri) if events.isStreaming else None
+    result_columns = [name for name in added if with_subscriber or name != _SUBSCRIBER]
+    schema = StructType(
+        [events.schema[name] for name in kept_columns]
+        + [StructField(name, StringType(), dead_letters) for name in result_columns]
+    )
+    numbered_events = with_plain_names(events, needed)
+    observed = ObservedMatch(folder.uri) if events.isStreaming else None
     if observed is not None:
-        plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
-    version = manifest.version
-    task = Task(folder.uri, version, tuple(needed), tuple(kept), owned, dead_letters)
-    if chosen.how == "whole":
-        found = plain.mapInArrow(Matches(task), schema)
-    else:
-        routed = plain.mapInArrow(
-            _Routes(task, slots),
-            StructType([*plain.schema, *from_arrow_schema(_ROUTED)]),
+        numbered_events = observed.events(
+            numbered_events.withColumn(_VERSION, _newest_version(events, folder.uri)), _VERSION
         )
-        sent = routed.repartitionById(slots, _SLOT)
-        found = sent.mapInArrow(_PartMatches(task), schema)
-    if not owned:
-        own = plain_names(len(told) + len(kept))
-        id = own[len(kept)]
-        found = found.toDF(*own).select(*own[: len(kept)], id, id, *own[len(kept) + 1 :])
-        found = found.toDF(*kept, *added)
-    return found if observed is None else observed.matches(found)
+    version = manifest.version
+    job = MatchJob(
+        folder.uri, version, tuple(needed), tuple(kept_columns), with_subscriber, dead_letters
+    )
+    if match_plan.how == "whole":
+        matches = numbered_events.mapInArrow(MatchTask(job), schema)
+    else:
+        routed = numbered_events.mapInArrow(
+            _RouteTask(job, slots),
+            StructType([*numbered_events.schema, *from_arrow_schema(_ROUTED)]),
+        )
+        repartitioned = routed.repartitionById(slots, _SLOT)
+        matches = repartitioned.mapInArrow(_PartMatchTask(job), schema)
+    if not with_subscriber:
+        renamed = plain_names(len(result_columns) + len(kept_columns))
+        id = renamed[len(kept_columns)]
+        matches = matches.toDF(*renamed).select(
+            *renamed[: len(kept_columns)], id, id, *renamed[len(kept_columns) + 1 :]
+        )
+        matches = matches.toDF(*kept_columns, *added)
+    return matches if observed is None else observed.matches(matches)
 
 
-def _has_owners(entry: SegmentEntry) -> bool:
-    """Whether some subscriptions of a segment belong to others than their ids say."""
-    return _OWNER in entry.names
+def _has_subscribers(entry: SegmentEntry) -> bool:
+    """Return whether a segment has subscribers that differ from the ids of subscriptions."""
+    return _SUBSCRIBER in entry.names
 
 
-def _newest(events: DataFrame, path: str) -> Column:
-    """The version of the index that is the newest when a micro-batch begins."""
-    one = events.sparkSession.range(1, numPartitions=1)
-    return one.mapInArrow(_Newest(path), "version long").scalar()
+def _newest_version(events: DataFrame, path: str) -> Column:
+    """Return a subquery: the version of the index that is the newest when a micro-batch begins."""
+    row = events.sparkSession.range(1, numPartitions=1)
+    return row.mapInArrow(_NewestVersionTask(path), "version long").scalar()
 
 
 def with_plain_names(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """These columns under plain names: c0, c1 and so on.
+    """Return the named columns, renamed to c0, c1 and so on.
 
-    Spark reads dots and ticks in names as syntax, and does not tell n from N.
+    Spark parses dots and backticks in names as syntax, and ignores the case of names.
     """
-    twice = [name for name in names if rows.columns.count(name) > 1]
-    if twice:
-        raise ModelError(f"there are two columns {twice[0]!r}; rename one, or leave it out")
+    duplicates = [name for name in names if rows.columns.count(name) > 1]
+    if duplicates:
+        raise ModelError(f"there are two columns {duplicates[0]!r}; rename one, or leave it out")
     numbered = rows.toDF(*(f"all{k}" for k in range(len(rows.columns))))
-    places = [rows.columns.index(name) for name in names]
-    return numbered.select(*(f"all{k}" for k in places)).toDF(*plain_names(len(names)))
+    positions = [rows.columns.index(name) for name in names]
+    return numbered.select(*(f"all{k}" for k in positions)).toDF(*plain_names(len(names)))
 
 
 def plain_names(count: int) -> list[str]:
-    """The names of so many columns."""
+    """Return the names c0, c1 and so on of `count` columns."""
     return [f"c{k}" for k in range(count)]
 
 
 def duplicate_ids(rows: DataFrame, id: str) -> DataFrame:
-    """The ids that several rows have, each with the reason `TWICE` why these cannot be used."""
+    """Return the ids that several rows have, each with a reason in `DUPLICATE_REASON`."""
     from pyspark.sql import functions as F
 
-    times = rows.where(F.col(id).isNotNull()).groupBy(id).count().where("count > 1")
+    counts = rows.where(F.col(id).isNotNull()).groupBy(id).count().where("count > 1")
     reason = F.concat(F.lit("the id is in the table "), F.col("count"), F.lit(" times"))
-    return times.select(id, reason.alias(DUPLICATE_REASON))
+    return counts.select(id, reason.alias(DUPLICATE_REASON))
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What all tasks of a call have in common; rows of a stream have a version of their own."""
+class MatchJob:
+    """The parameters that all tasks of a call to `match` share, and how they match a batch."""
 
     path: str
-    version: int | None
-    names: tuple[str, ...]
-    kept: tuple[str, ...]
-    owned: bool  # whether subscribers are told
+    version: int | None  # of a batch; rows of a stream carry their version in a column
+    names: tuple[str, ...]  # of the columns that are sent
+    kept: tuple[str, ...]  # the columns of events in the result
+    with_subscriber: bool  # whether the result has a column of subscribers
     dead_letters: bool
 
     @property
-    def names_told(self) -> tuple[str, ...]:
-        """What is told of a subscription."""
-        return ADDED if self.owned else ADDED[:1]
+    def subscription_columns(self) -> tuple[str, ...]:
+        """The columns of the result that describe a subscription."""
+        return ADDED if self.with_subscriber else ADDED[:1]
 
     def versioned(
         self, batches: Iterable[pa.RecordBatch]
     ) -> Iterator[tuple[pa.RecordBatch, int | None]]:
-        """Batches that have rows, and the version that they are matched with."""
+        """Yield the batches that have rows, each with the version that it is matched with."""
         for batch in batches:
             if batch.num_rows:
-                told = _VERSION in batch.schema.names
-                yield batch, batch.column(_VERSION)[0].as_py() if told else self.version
+                has_version = _VERSION in batch.schema.names
+                yield batch, batch.column(_VERSION)[0].as_py() if has_version else self.version
 
     def table(self, batch: pa.RecordBatch) -> pa.Table:
-        """A batch of events under their own names; what was added to them is behind."""
+        """Return a batch under its original column names; added columns follow them."""
         table = pa.Table.from_batches([batch])
         return table.rename_columns([*self.names, *table.column_names[len(self.names) :]])
 
     def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Pairs, NDArray[np.int64], pa.Array]:
-        """Pairs of events and subscriptions; the rows of their events, then those of events that
-        cannot be read; of each row the reason why, or null.
+        """Match a table.
+
+        Returns the pairs; the rows of their events, followed by the rows of unreadable events; and
+        for each of these rows the reason why it is unreadable, or null.
         """
         bad: list[tuple[int, str]] = []
-        given = bad if self.dead_letters else None
-        found = match_pairs(matcher, matcher.view().snapshot(), table.select(self.names), 1, given)
-        rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
-        reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
-        return found, rows, reasons
+        collected = bad if self.dead_letters else None
+        pairs = match_pairs(
+            matcher, matcher.view().snapshot(), table.select(self.names), 1, collected
+        )
+        rows = np.concatenate((pairs.events, np.array([row for row, _ in bad], np.int64)))
+        reasons = pa.array([None] * len(pairs) + [reason for _, reason in bad], pa.string())
+        return pairs, rows, reasons
 
     def result(
-        self, table: pa.Table, rows: Any, found: Sequence[pa.Array], reasons: Any
+        self, table: pa.Table, rows: Any, subscriptions: Sequence[pa.Array], reasons: Any
     ) -> pa.RecordBatch:
-        """Events by row, each beside what it answers, or the reason why it cannot be read."""
-        taken = pa.array(rows)
-        columns = [table.column(name).combine_chunks().take(taken) for name in self.kept]
-        columns += found
-        names = [*self.kept, *self.names_told]
+        """Return events by row, each with its subscription, or the reason why it is unreadable."""
+        indices = pa.array(rows)
+        columns = [table.column(name).combine_chunks().take(indices) for name in self.kept]
+        columns += subscriptions
+        names = [*self.kept, *self.subscription_columns]
         if self.dead_letters:
             columns.append(reasons)
             names.append(REASON)
         return pa.RecordBatch.from_arrays(columns, names)
 
     def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
-        """What events answer."""
-        found, rows, reasons = self.pairs(matcher, table)
-        none = pa.nulls(len(rows) - len(found), pa.string())
-        told = [
-            pa.concat_arrays([found.names(own, found.rows), none])
-            for own in ("id", _OWNER)[: len(self.names_told)]
+        """Return the matches of a table of events."""
+        pairs, rows, reasons = self.pairs(matcher, table)
+        none = pa.nulls(len(rows) - len(pairs), pa.string())
+        subscriptions = [
+            pa.concat_arrays([pairs.names(column, pairs.rows), none])
+            for column in ("id", _SUBSCRIBER)[: len(self.subscription_columns)]
         ]
-        return self.result(table, rows, told, reasons)
+        return self.result(table, rows, subscriptions, reasons)
 
 
 @dataclass(frozen=True, slots=True)
-class _Newest:
-    """A row to the newest version of an index."""
+class _NewestVersionTask:
+    """Yields the newest version of an index."""
 
     path: str
 
@@ -304,65 +340,67 @@ class _Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
-    """Events to matches, with the whole index."""
+class MatchTask:
+    """Matches events against the whole index."""
 
-    task: Task
+    job: MatchJob
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark.matches import open_indexes
 
         matcher: Matcher | None = None
-        for batch, version in self.task.versioned(batches):
+        for batch, version in self.job.versioned(batches):
             if matcher is None:
-                matcher = open_indexes.matcher(self.task.path, version)
-            yield self.task.matches(matcher, self.task.table(batch))
+                matcher = open_indexes.matcher(self.job.path, version)
+            yield self.job.matches(matcher, self.job.table(batch))
 
 
 @dataclass(frozen=True, slots=True)
-class _Routes:
-    """Events to the parts that they may find something in, as often as there are such."""
+class _RouteTask:
+    """Repeats each event once for each part of the index that it may match."""
 
-    task: Task
+    job: MatchJob
     slots: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark.matches import open_indexes
 
         router: Matcher | None = None
-        for batch, version in self.task.versioned(batches):
+        for batch, version in self.job.versioned(batches):
             if router is None:
-                router = open_indexes.router(self.task.path, version)
+                router = open_indexes.router(self.job.path, version)
             parts = np.array(router.view().snapshot().column("id").to_pylist(), np.int32)
-            found, rows, reasons = self.task.pairs(router, self.task.table(batch))
-            bad = np.full(len(rows) - len(found), -1, np.int32)
-            part = np.concatenate((parts[found.rows], bad))
-            taken = batch.take(pa.array(rows))
+            pairs, rows, reasons = self.job.pairs(router, self.job.table(batch))
+            bad = np.full(len(rows) - len(pairs), -1, np.int32)
+            part = np.concatenate((parts[pairs.rows], bad))
+            repeated = batch.take(pa.array(rows))
             slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))
             yield pa.RecordBatch.from_arrays(
-                [*taken.columns, pa.array(part), slot, reasons],
-                [*taken.schema.names, *_ROUTED.names],
+                [*repeated.columns, pa.array(part), slot, reasons],
+                [*repeated.schema.names, *_ROUTED.names],
             )
 
 
 @dataclass(frozen=True, slots=True)
-class _PartMatches:
-    """Events that were sent to parts to matches there."""
+class _PartMatchTask:
+    """Matches events against the parts that they were routed to."""
 
-    task: Task
+    job: MatchJob
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark.matches import open_indexes
 
-        for batch, version in self.task.versioned(batches):
-            table = self.task.table(batch)
+        for batch, version in self.job.versioned(batches):
+            table = self.job.table(batch)
             part = table.column(_PART).to_numpy()
             for number in np.unique(part).tolist():
-                own = table.take(pa.array(np.flatnonzero(part == number)))
+                events = table.take(pa.array(np.flatnonzero(part == number)))
                 if number < 0:
-                    none = [pa.nulls(own.num_rows, pa.string())] * len(self.task.names_told)
-                    reasons = own.column(_WHY).combine_chunks()
-                    yield self.task.result(own, np.arange(own.num_rows), none, reasons)
+                    nulls = [pa.nulls(events.num_rows, pa.string())] * len(
+                        self.job.subscription_columns
+                    )
+                    reasons = events.column(_WHY).combine_chunks()
+                    yield self.job.result(events, np.arange(events.num_rows), nulls, reasons)
                     continue
-                matcher = open_indexes.part(self.task.path, version, number)
-                yield self.task.matches(matcher, own)
+                matcher = open_indexes.part(self.job.path, version, number)
+                yield self.job.matches(matcher, events)

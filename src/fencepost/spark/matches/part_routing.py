@@ -1,10 +1,11 @@
-"""Which parts of an index an event may find anything in.
+"""Provides the router of an index: it finds the parts that an event may match.
 
-A filter *needs* the smallest place that it requires an event to be in, else words, else strings,
-else nothing: then every event may match it. What a segment needs is what any of its filters does.
+Each filter has a *routing key*, which an event must satisfy to match the filter: the smallest
+region that the filter requires, else a word, else a string. A filter that requires none of these
+has the key `NOTHING`: any event may match it. A segment has the routing keys of all its filters.
 
-The router is an index itself, a small one: its subscriptions are the parts, and each asks for what
-some subscription of the part needs. So an event is read and compared there as it is anywhere.
+The router is a small index. Its subscriptions are the parts, and the filters of a subscription are
+the routing keys of its part. So routing reads and compares events exactly as matching does.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ Ints = NDArray[np.int64]
 
 PREFIX = "router-"
 _ROUTING_KEYS = "needs.arrow"
-_MAX_BOXES = 256  # of a segment
+_MAX_BOXES = 256  # of each column of a segment
 
-SCHEMA = pa.schema(
+_ROUTING_KEY_SCHEMA = pa.schema(
     [
         ("kind", pa.uint8()),
         ("column", pa.int64()),
@@ -55,77 +56,96 @@ SCHEMA = pa.schema(
 
 
 def routing_keys(required: Requirements) -> tuple[NDArray[np.uint8], Ints]:
-    """What each filter needs: the kind, and which requirement it is unless it is `NOTHING`."""
+    """Return the routing key of each filter.
+
+    Parameters
+    ----------
+    required : Requirements
+        The requirements of subscriptions.
+
+    Returns
+    -------
+    kind : array
+        The kind of each filter's key.
+    requirement : array
+        The row of the key in `required`; 0 if the kind is `NOTHING`.
+    """
     kind = np.full(len(required.subscription), NOTHING, np.uint8)
-    found = np.zeros(len(kind), np.int64)
-    # Later ones overrule earlier ones: strings, words, places; among places the smallest is last.
-    for need in (STRING, WORD, PLACE):
-        own = np.flatnonzero(required.kind == need)
-        if need == PLACE:
-            extent = (required.boxes[own, 2:] - required.boxes[own, :2]).sum(axis=1)
-            own = own[np.argsort(-extent, kind="stable")]
-        kind[required.filter[own]], found[required.filter[own]] = need, own
-    return kind, found
+    requirement = np.zeros(len(kind), np.int64)
+    # Later assignments win: words over strings, places over words, and the smallest place of all.
+    for key_kind in (STRING, WORD, PLACE):
+        rows = np.flatnonzero(required.kind == key_kind)
+        if key_kind == PLACE:
+            extent = (required.boxes[rows, 2:] - required.boxes[rows, :2]).sum(axis=1)
+            rows = rows[np.argsort(-extent, kind="stable")]
+        kind[required.filter[rows]], requirement[required.filter[rows]] = key_kind, rows
+    return kind, requirement
 
 
 def segment_routing_keys(required: Requirements) -> pa.Table:
-    """What an event must have one of to match anything in a segment; boxes are put together."""
-    kinds, found = routing_keys(required)
+    """Return the routing keys of a segment, of which an event must satisfy one to match.
+
+    Near boxes are merged, so the keys may accept more events than the filters do.
+    """
+    kinds, requirement = routing_keys(required)
     if (kinds == NOTHING).any():
-        return _table([_row(NOTHING)])
+        return _key_table([_key_row(NOTHING)])
     rows = []
-    placed = found[kinds == PLACE]
+    placed = requirement[kinds == PLACE]
     for column in np.unique(required.column[placed]).tolist():
-        own = required.boxes[placed[required.column[placed] == column]]
-        rows += [_row(PLACE, column, box) for box in _together(own).tolist()]
-    worded = found[kinds != PLACE]
-    place, keys = required.keys(worded)
-    at = worded[place]
-    given = np.column_stack((required.kind[at], required.column[at], keys))
-    for kind, column, key in np.unique(given, axis=0).tolist():
+        boxes = required.boxes[placed[required.column[placed] == column]]
+        rows += [_key_row(PLACE, column, box) for box in _merge_boxes(boxes).tolist()]
+    with_text = requirement[kinds != PLACE]
+    positions, keys = required.keys(with_text)
+    row_of_key = with_text[positions]
+    columns_and_keys = np.column_stack(
+        (required.kind[row_of_key], required.column[row_of_key], keys)
+    )
+    for kind, column, key in np.unique(columns_and_keys, axis=0).tolist():
         text = required.text_of(kind, key)
-        if text is None:
-            return _table([_row(NOTHING)])
-        rows.append(_row(kind, column, key=text))
-    return _table(rows)
+        if text is None:  # a key that is not UTF-8, or a number in a list
+            return _key_table([_key_row(NOTHING)])
+        rows.append(_key_row(kind, column, key=text))
+    return _key_table(rows)
 
 
-def _row(
+def _key_row(
     kind: int, column: int = 0, box: tuple[float, ...] = (0.0,) * 4, key: str = ""
 ) -> tuple[object, ...]:
     return kind, column, *box, key
 
 
-def _table(rows: list[tuple[object, ...]]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [[] for _ in SCHEMA]
-    return pa.table([list(column) for column in columns], schema=SCHEMA)
+def _key_table(rows: list[tuple[object, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [[] for _ in _ROUTING_KEY_SCHEMA]
+    return pa.table([list(column) for column in columns], schema=_ROUTING_KEY_SCHEMA)
 
 
-def _together(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most `_MAX_BOXES` boxes that cover these, and a little more; neighbours are together."""
-    runs = [boxes]
-    while len(runs) < min(_MAX_BOXES, len(boxes)):
-        runs = [half for run in runs for half in _halves(run)]
-    found = np.array([(*run[:, :2].min(axis=0), *run[:, 2:].max(axis=0)) for run in runs])
-    # So none is without area.
+def _merge_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Merge neighbouring boxes into at most `_MAX_BOXES` that cover them with a little margin."""
+    groups = [boxes]
+    while len(groups) < min(_MAX_BOXES, len(boxes)):
+        groups = [half for group in groups for half in _halves(group)]
+    merged = np.array([(*group[:, :2].min(axis=0), *group[:, 2:].max(axis=0)) for group in groups])
+    # A margin, so that no box has an area of 0.
     return np.column_stack(
-        (np.nextafter(found[:, :2], -np.inf), np.nextafter(found[:, 2:], np.inf))
+        (np.nextafter(merged[:, :2], -np.inf), np.nextafter(merged[:, 2:], np.inf))
     )
 
 
 def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Divide boxes at the median of their centres, across the longer side."""
     if len(boxes) < 2:
         return [boxes]
-    middle = boxes[:, :2] / 4 + boxes[:, 2:] / 4  # of which no difference is infinite
+    middle = boxes[:, :2] / 4 + boxes[:, 2:] / 4  # half the centres: differences cannot overflow
     axis = int(np.argmax(np.ptp(middle, axis=0)))
     order = np.argpartition(middle[:, axis], len(boxes) // 2)
     return [boxes[order[: len(boxes) // 2]], boxes[order[len(boxes) // 2 :]]]
 
 
-def routing_filters(needed: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
-    """Conditions that an event satisfies if it has one of the needs, and perhaps if not."""
-    found: list[Filter] = []
-    for row in needed.to_pylist():
+def routing_filters(keys: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
+    """Return the router's filters: an event with a routing key satisfies at least one of them."""
+    filters: list[Filter] = []
+    for row in keys.to_pylist():
         kind = row["kind"]
         if kind == NOTHING:
             return ((),)
@@ -139,20 +159,37 @@ def routing_filters(needed: pa.Table, columns: ColumnRegistry) -> tuple[Filter, 
             check = ListCheck(column, ArrayFunction.A_CONTAINS, items, columns.tokenizer)
         else:
             check = MemberCheck(column, (row["key"],))
-        found.append((Term(check, False),))
-    return tuple(found)
+        filters.append((Term(check, False),))
+    return tuple(filters)
 
 
 def write_part(path: str, segment: SegmentReader, prefix: str, version: int = 0) -> SegmentEntry:
-    """Write a segment to an index, and beside it what its subscriptions need; its entry."""
-    with folder_of(path).writing() as out:
+    """Write a segment and its routing keys to an index.
+
+    Parameters
+    ----------
+    path : str
+        The path or address of the index.
+    segment : SegmentReader
+        The segment to write.
+    prefix : str
+        The prefix of the name of the segment's folder.
+    version : int
+        The version at which the rows of the segment are read.
+
+    Returns
+    -------
+    SegmentEntry
+        The segment's entry in the manifest.
+    """
+    with folder_of(path).staging_folder() as out:
         entry = write_segment(out, segment, version, prefix)
         write_routing_keys(out / entry.folder, segment)
     return replace(entry, memory_bytes=segment.nbytes)
 
 
 def write_routing_keys(folder: Path, segment: SegmentReader) -> None:
-    """Write beside a segment what its subscriptions need."""
+    """Write the routing keys of a segment into its folder."""
     folder.mkdir(exist_ok=True)
     table = segment_routing_keys(requirements_of_segment(segment))
     with (
@@ -162,24 +199,41 @@ def write_routing_keys(folder: Path, segment: SegmentReader) -> None:
         writer.write_table(table)
 
 
-def write(
+def write_router(
     folder: Folder, entries: Sequence[SegmentEntry], columns: ColumnRegistry, version: int
 ) -> str:
-    """Write a router for segments; the name of its folder."""
+    """Write a router for segments.
+
+    Parameters
+    ----------
+    folder : Folder
+        The folder of the index.
+    entries : sequence of SegmentEntry
+        The segments, the parts of the index.
+    columns : ColumnRegistry
+        The columns of the index.
+    version : int
+        The version of the index that the router belongs to.
+
+    Returns
+    -------
+    str
+        The name of the router's folder.
+    """
     router = Matcher(columns.space, stop_words=columns.tokenizer.stop_words)
     files = [f"{entry.folder}/{_ROUTING_KEYS}" for entry in entries]
     parts = []
-    with folder.held(files) as path:
+    with folder.local_files(files) as path:
         for number, file in enumerate(files):
             with pa.memory_map(str(path / file)) as source:
-                needed = pa.ipc.open_file(source).read_all()
+                keys = pa.ipc.open_file(source).read_all()
             name = str(number)
             parts.append(
-                Subscription(name, None, name, parse_expiry(None), routing_filters(needed, columns))
+                Subscription(name, None, name, parse_expiry(None), routing_filters(keys, columns))
             )
     router.add(parts, replace=False)
-    with folder.writing() as path:
-        own = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))
-        own.chmod(0o755)
-        router.save(own)
-    return own.name
+    with folder.staging_folder() as path:
+        router_path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))
+        router_path.chmod(0o755)
+        router.save(router_path)
+    return router_path.name

@@ -1,4 +1,4 @@
-"""The figures of each micro-batch of a stream that matches, through a listener of Spark."""
+"""Provides `ProgressListener`, which reports figures of each micro-batch of a matching stream."""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ _LOG = logging.getLogger("fencepost.spark")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One micro-batch of a stream and one index; `str` says it in a line.
+    """The figures of one micro-batch and one index; `str` gives them in one line.
 
     Attributes
     ----------
     query : str
         The name of the query, or its id.
     index : str
-        The folder.
+        The path or address of the index.
     batch : int
+        The number of the micro-batch.
     events : int
-        That `match` was given.
+        The events that `match` was given.
     matches : int
-        Pairs of an event and a subscription.
+        The pairs of an event and a subscription.
     dead_letters : int
-        Payloads that `events_of` could not read, and with `match(..., dead_letters=True)` events
-        that could not be read.
+        The payloads that `events_of` could not read and, with `match(..., dead_letters=True)`, the
+        events that could not be read.
     version : int, optional
-        Of the index that they were matched with; None where there were no events, or
-        `Matcher.save` wrote the index, which counts no versions.
+        The version of the index that the events were matched with. None if there were no events, or
+        if the index has no versions because `Matcher.save` wrote it.
     lag_s : float
-        From the time of the newest event, where the stream has such times
-        (`withWatermark`), and from the beginning of the batch otherwise, until its matches were
-        written. The first has the clocks of two machines in it.
+        Seconds until the matches were written: from the time of the newest event if the stream has
+        event times (`withWatermark`), otherwise from the beginning of the batch. The former
+        compares the clocks of two machines.
     waiting : int, optional
-        Messages that the source has beyond this batch, where it tells: MQTT and Kafka do, files
-        do not.
+        The messages that the source holds beyond this batch. MQTT and Kafka report it, files do
+        not.
     """
 
     query: str
@@ -67,7 +68,7 @@ class Progress:
     waiting: int | None
 
     def __str__(self) -> str:
-        told = [
+        figures = [
             f"{self.events:,} events",
             f"{self.matches:,} matches",
             f"{self.dead_letters:,} dead letters",
@@ -75,8 +76,8 @@ class Progress:
             f"{self.lag_s:.1f} s behind",
         ]
         if self.waiting is not None:
-            told.append(f"{self.waiting:,} waiting")
-        return f"batch {self.batch}: {', '.join(told)}"
+            figures.append(f"{self.waiting:,} waiting")
+        return f"batch {self.batch}: {', '.join(figures)}"
 
 
 class ProgressListener(StreamingQueryListener):
@@ -85,23 +86,23 @@ class ProgressListener(StreamingQueryListener):
     Parameters
     ----------
     report : callable, optional
-        Is given a `Progress` for each micro-batch and index; Spark calls it from a thread of
-        its own, a moment after the batch. Without one they are logged as "fencepost.spark".
+        Is called with a `Progress` for each micro-batch and index, on a thread of Spark, shortly
+        after the batch. By default the figures are logged to "fencepost.spark".
     """
 
     def __init__(self, report: Callable[[Progress], object] | None = None) -> None:
         self._report = report or (lambda progress: _LOG.info("%s", progress))
         self._ended: set[str] = set()
-        self._told = threading.Condition()
+        self._run_ended = threading.Condition()
 
     def wait(self, query: StreamingQuery, timeout_s: float = 60.0) -> bool:
-        """Wait until all of a query that has ended was reported; whether it was in that time."""
+        """Wait until every micro-batch of an ended query was reported; False after the timeout."""
         run = str(query.runId)
-        with self._told:
-            return self._told.wait_for(lambda: run in self._ended, timeout_s)
+        with self._run_ended:
+            return self._run_ended.wait_for(lambda: run in self._ended, timeout_s)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing is known yet."""
+        """Do nothing: a query that starts has no figures."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Report a micro-batch."""
@@ -109,58 +110,71 @@ class ProgressListener(StreamingQueryListener):
             self._report(progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """All has been reported."""
-        with self._told:
+        """Wake `wait`: Spark reports the end of a query after its last micro-batch."""
+        with self._run_ended:
             self._ended.add(str(event.runId))
-            self._told.notify_all()
+            self._run_ended.notify_all()
 
 
-def progress_of(told: StreamingQueryProgress) -> list[Progress]:
-    """What Spark tells of a micro-batch, as of `query.recentProgress`: an entry for each index."""
-    if "addBatch" not in told.durationMs:  # now and then it tells that there was nothing to do
+def progress_of(progress: StreamingQueryProgress) -> list[Progress]:
+    """Return the figures of a micro-batch, one entry for each index.
+
+    Parameters
+    ----------
+    progress : StreamingQueryProgress
+        An entry of `query.recentProgress`, or what a listener of Spark receives.
+
+    Returns
+    -------
+    list of Progress
+        Empty if the query was idle.
+    """
+    if "addBatch" not in progress.durationMs:  # Spark also reports idle triggers, without a batch
         return []
-    metrics = told.observedMetrics
-    letters = sum(row["dead_letters"] for row in _named(metrics, PAYLOADS).values())
-    matches = _named(metrics, MATCHES)
-    lag_s, waiting = _lag_s(told), _waiting(told)
-    found = [
+    metrics = progress.observedMetrics
+    dead_payloads = sum(row["dead_letters"] for row in _metrics_of_kind(metrics, PAYLOADS).values())
+    matches = _metrics_of_kind(metrics, MATCHES)
+    lag_s, waiting = _lag_s(progress), _waiting(progress)
+    figures = [
         Progress(
-            told.name or str(told.id),
-            own.partition(":")[2],
-            told.batchId,
+            progress.name or str(progress.id),
+            suffix.partition(":")[2],
+            progress.batchId,
             row["events"],
-            matches[own]["matches"],
-            matches[own]["dead_letters"] + letters,
+            matches[suffix]["matches"],
+            matches[suffix]["dead_letters"] + dead_payloads,
             row["version"],
             lag_s,
             waiting,
         )
-        for own, row in _named(metrics, EVENTS).items()
+        for suffix, row in _metrics_of_kind(metrics, EVENTS).items()
     ]
-    return sorted(found, key=lambda progress: progress.index)
+    return sorted(figures, key=lambda progress: progress.index)
 
 
-def _named(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Those of a kind, by the rest of their names."""
+def _metrics_of_kind(metrics: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return the metrics of a kind, by the rest of their names."""
     start = f"{kind}:"
     return {n.removeprefix(start): row for n, row in metrics.items() if n.startswith(start)}
 
 
-def _lag_s(told: StreamingQueryProgress) -> float:
-    took_s = told.durationMs.get("triggerExecution", told.batchDuration) / 1000.0
-    newest = told.eventTime.get("max")
+def _lag_s(progress: StreamingQueryProgress) -> float:
+    duration_s = progress.durationMs.get("triggerExecution", progress.batchDuration) / 1000.0
+    newest = progress.eventTime.get("max")
     if newest is None:
-        return took_s
-    return (_time(told.timestamp) - _time(newest)).total_seconds() + took_s
+        return duration_s
+    return (_time(progress.timestamp) - _time(newest)).total_seconds() + duration_s
 
 
 def _time(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text)
 
 
-def _waiting(told: StreamingQueryProgress) -> int | None:
-    """How many messages lie between where a batch ended and what there is, over all sources."""
-    ends = [(_offset(source.endOffset), _offset(source.latestOffset)) for source in told.sources]
+def _waiting(progress: StreamingQueryProgress) -> int | None:
+    """Return the messages between the end of the batch and the latest offsets of all sources."""
+    ends = [
+        (_offset(source.endOffset), _offset(source.latestOffset)) for source in progress.sources
+    ]
     if not all(isinstance(end, dict) and isinstance(latest, dict) for end, latest in ends):
         return None
     return sum(max(_total(latest) - _total(end), 0) for end, latest in ends)
@@ -174,7 +188,7 @@ def _offset(text: str) -> Any:
 
 
 def _total(offset: Any) -> int:
-    """The sum of positions: of the one, or of those of all partitions."""
+    """Return the sum of the positions of all topics and partitions in an offset."""
     if isinstance(offset, dict):
         return sum(_total(value) for value in offset.values())
     return offset if isinstance(offset, int) else 0

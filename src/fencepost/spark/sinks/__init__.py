@@ -1,11 +1,11 @@
-"""Where matches go: Parquet files, an MQTT broker, webhooks; each safe to run again.
+"""Streaming sinks of matches: Parquet files, an MQTT broker, webhooks.
 
-- `mqtt_sink`: A streaming sink that publishes matches to an MQTT broker, with QoS 1
-- `parquet_sink`: Matches as Parquet files, each match once, by Spark's own file sink
-- `sink_messages`: What the sinks that send have in common: messages, which batches are done, what
-  was not sent
-- `webhook_sink`: A streaming sink that posts matches to webhooks, as the server does: signed, and
-  guarded
+Despite crashes, the file sink writes each match exactly once; other sinks send it at least once.
+
+- `mqtt_sink`: publishes matches to an MQTT broker with QoS 1
+- `parquet_sink`: writes matches as Parquet files, each match once
+- `sink_messages`: messages, committed batches and dead letters of the sinks that send
+- `webhook_sink`: posts matches to webhooks, signed, to addresses that a policy allows
 """
 
 from __future__ import annotations
@@ -25,7 +25,21 @@ def start_query(
     every: str | None,
     path: Path | None = None,
 ) -> StreamingQuery:
-    """The query: batch after batch, or at intervals, or until all that is there now is done."""
+    """Start a streaming query that appends to a sink.
+
+    Parameters
+    ----------
+    writer : DataStreamWriter
+        The writer, with format and options set.
+    checkpoint : str or Path
+        Spark's checkpoint of the query.
+    available_now : bool
+        If true, the query ends when it has processed the data available at its start.
+    every : str, optional
+        The interval of micro-batches; by default, each begins when the last one has ended.
+    path : Path, optional
+        The folder that the sink writes.
+    """
     writer = writer.outputMode("append").option("checkpointLocation", str(checkpoint))
     if available_now:
         writer = writer.trigger(availableNow=True)

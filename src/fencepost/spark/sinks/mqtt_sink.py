@@ -1,4 +1,4 @@
-"""A streaming sink that publishes matches to an MQTT broker, with QoS 1."""
+"""Provides `send_mqtt`, a streaming sink that publishes matches to an MQTT broker with QoS 1."""
 
 from __future__ import annotations
 
@@ -44,39 +44,40 @@ def send_mqtt(
     every: str | None = None,
     **broker: str | int | bool,
 ) -> StreamingQuery:
-    """Publish each match of a stream to a topic.
+    """Publish each match of a stream to a topic, at least once.
 
-    The body has the match's id, which is the same whenever it is sent. After a crash the batch
-    that was being sent is sent again: at least once, and once for a receiver that remembers ids.
-    While the broker cannot be reached the query fails, and goes on where it was when started again;
-    a message that the broker refuses is set aside as a dead letter.
+    The body has the match's id, which is the same in every attempt. After a crash, the interrupted
+    batch is sent again, so receivers should ignore ids that they have seen. If the broker cannot be
+    reached, the query fails; restarted, it continues with the same batch. A message that the broker
+    rejects becomes a dead letter.
 
     Parameters
     ----------
     matches : DataFrame
-        What `fencepost.spark.match` gives for a stream.
+        The matches of a stream, from `fencepost.spark.match`.
     to : str or Column
-        The topic: one for all, or an expression of the match's columns.
+        The topic: a string, or an expression over the columns of matches.
     checkpoint : str or Path
         Spark's checkpoint of this query.
     folder : str or Path
-        Where dead letters and the record of batches go; driver and workers must share it.
+        The folder for dead letters and the log of sent batches; driver and workers must share it.
     event : str
-        The column that tells events apart.
+        The column that identifies an event.
     available_now : bool
-        Whether to end when what is there now is done.
+        If true, the query ends when it has processed the data available at its start.
     every : str, optional
-        How often a batch begins, such as ``"5 seconds"``; as soon as the last is done otherwise.
+        The interval of micro-batches, such as ``"5 seconds"``; by default, each begins when the
+        last one has ended.
     **broker
-        `host`, `port`, `username`, `password`, `tls`, `cafile`, as for `read_mqtt`.
+        `host`, `port`, `username`, `password`, `tls`, `cafile`, as in `read_mqtt`.
 
     Returns
     -------
     StreamingQuery
-        Running.
+        The running query.
     """
     options = {name: str(value) for name, value in broker.items()}
-    broker_of(options)  # bad options are reported here, not in a task later
+    broker_of(options)  # raises here, not in a task, if an option is invalid
     matches.sparkSession.dataSource.register(MqttSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT)
     writer = writer.options(**options).option("folder", absolute_path(folder))
@@ -84,84 +85,90 @@ def send_mqtt(
 
 
 class MqttSink(DataSource):
-    """The sink that is registered with Spark as `fencepost-mqtt-sink`."""
+    """The data source that Spark registers as `fencepost-mqtt-sink`."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` calls it."""
+        """The name for `format`."""
         return FORMAT
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:
-        """What Spark gives the rows to."""
+        """Return the writer of a stream."""
         make = partial(MqttPublisher, broker_of(self.options))
         return MessageStreamWriter(schema.names, self.options["folder"], make)
 
 
 class MqttPublisher:
-    """Publishes messages, and waits until the broker has them.
+    """Publishes messages and waits for the broker's acknowledgements.
+
+    Parameters
+    ----------
+    broker : BrokerAddress
+        The broker to connect to.
 
     Raises
     ------
     DeliveryError
-        If the broker is not there, or refuses the client.
+        If the broker cannot be reached or rejects the connection.
     """
 
     def __init__(self, broker: BrokerAddress) -> None:
         self._broker = broker
-        self._answers: dict[int, Any] = {}
-        self._refusal = ""
+        self._acks: dict[int, Any] = {}
+        self._rejection = ""
         ready = threading.Event()
 
         def on_connect(_: Client, __: object, ___: object, reason: Any, ____: object) -> None:
             if reason.is_failure:
-                self._refusal = str(reason)
+                self._rejection = str(reason)
             ready.set()
 
         def on_publish(_: Client, __: object, mid: int, reason: Any, ___: object) -> None:
-            self._answers[mid] = reason
+            self._acks[mid] = reason
 
         self._client = new_client(broker, f"fencepost-sink-{uuid.uuid4().hex}")
         self._client.on_connect = on_connect
         self._client.on_publish = on_publish
-        # When the connection breaks, the broker is to know which messages it has.
+        # The session outlives a lost connection, so the broker remembers which messages it has.
         connect(self._client, broker, {"SessionExpiryInterval": _SESSION_EXPIRY_S}, clean=True)
         self._client.loop_start()
-        if not ready.wait(_WAIT_S) or self._refusal:
+        if not ready.wait(_WAIT_S) or self._rejection:
             self.close()
             raise DeliveryError(
-                f"the broker at {broker} refuses the connection: {self._refusal or 'no answer'}; "
-                "see the options 'username', 'password' and 'tls'"
+                f"the broker at {broker} rejects the connection: {self._rejection or 'no answer'}; "
+                "check the options 'username', 'password' and 'tls'"
             )
 
     def send(self, messages: list[OutgoingMessage]) -> list[RejectedMessage]:
-        """Publish messages; which the broker did not take, and why."""
-        refused, waiting = [], []
-        self._answers.clear()
+        """Publish messages; return the rejected ones with reasons."""
+        rejected, pending = [], []
+        self._acks.clear()
         for message in messages:
-            if not message.to:  # to MQTT 5, a topic that was named before
-                refused.append(RejectedMessage(message, "there is no topic to publish it to"))
+            if not message.to:  # in MQTT 5, an empty topic means a topic alias
+                rejected.append(RejectedMessage(message, "the message has no topic"))
                 continue
             try:
-                sent = self._client.publish(message.to, message.body, qos=1)
+                publication = self._client.publish(message.to, message.body, qos=1)
             except ValueError as error:
-                refused.append(
+                rejected.append(
                     RejectedMessage(message, f"{message.to!r} cannot be published to: {error}")
                 )
             else:
-                waiting.append((message, sent))
-        for message, sent in waiting:
-            sent.wait_for_publish(_WAIT_S)
-            if not sent.is_published():
+                pending.append((message, publication))
+        for message, publication in pending:
+            publication.wait_for_publish(_WAIT_S)
+            if not publication.is_published():
                 raise DeliveryError(
-                    f"the broker at {self._broker} did not take a message within {_WAIT_S:.0f} s; "
-                    "start the query again when it does: what it has has kept its id"
+                    f"the broker at {self._broker} did not acknowledge a message within "
+                    f"{_WAIT_S:.0f} s; start the query again when the broker answers: it sends the "
+                    "batch again, with the same ids"
                 )
-            answer = self._answers.get(sent.mid)
-            if answer is not None and answer.is_failure:
-                refused.append(RejectedMessage(message, f"the broker refuses it: {answer}"))
-        return refused
+            ack = self._acks.get(publication.mid)
+            if ack is not None and ack.is_failure:
+                rejected.append(RejectedMessage(message, f"the broker rejects it: {ack}"))
+        return rejected
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Disconnect from the broker."""
         self._client.disconnect()
         self._client.loop_stop()

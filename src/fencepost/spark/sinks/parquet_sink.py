@@ -1,10 +1,10 @@
-"""Matches as Parquet files, each match once, by Spark's own file sink.
+"""Provides `write_matches`, which writes each match once, through Spark's file sink.
 
-That sink keeps a log, `_spark_metadata`, of the files of each batch that is done. A batch that is
-run again after a crash writes new files; those of the first attempt are in no log, and who reads
-through the log does not see them. So nothing is built here but what the sink lacks: it must not
-be given a new checkpoint for an old folder (it would take the first batches for done and skip
-them without a word), and readers other than Spark need the list of files.
+The file sink keeps a log, `_spark_metadata`, of the files of each committed batch. A batch that
+runs again after a crash writes new files; the files of the first attempt are not in the log, so
+readers of the log ignore them. This module adds what the sink lacks. It rejects a new checkpoint
+for an old folder, with which the sink would silently skip batches, because their numbers are in the
+log. And it lists the committed files for readers other than Spark.
 """
 
 from __future__ import annotations
@@ -34,75 +34,87 @@ def write_matches(
 ) -> StreamingQuery:
     """Append the matches of a stream to a folder of Parquet files, each match once.
 
-    Read them with ``spark.read.parquet(path)``, or take the files from `written_files`: a crash
-    leaves files in the folder that do not count.
+    Read them with ``spark.read.parquet(path)``, or read the files that `written_files` returns: a
+    crash leaves uncommitted files in the folder.
 
     Parameters
     ----------
     matches : DataFrame
-        Streaming.
+        The matches of a stream, from `fencepost.spark.match`.
     path : str or Path
-        The folder; a local path.
+        The folder to write: a local path.
     checkpoint : str or Path
-        Spark's checkpoint of this query; it belongs to the folder.
+        Spark's checkpoint of this query; always the same one for a folder.
     available_now : bool
-        Whether to end when what is there now is done.
+        If true, the query ends when it has processed the data available at its start.
     every : str, optional
-        How often a batch begins, such as ``"5 seconds"``; as soon as the last is done otherwise.
+        The interval of micro-batches, such as ``"5 seconds"``; by default, each begins when the
+        last one has ended.
 
     Returns
     -------
     StreamingQuery
-        Running.
+        The running query.
 
     Raises
     ------
     StoreError
-        If the folder has batches of another checkpoint.
+        If another checkpoint wrote the batches in the folder.
     """
     folder, checkpoint = Path(path).absolute(), Path(checkpoint).absolute()
-    _check_belongs(folder, checkpoint)
+    _check_checkpoint(folder, checkpoint)
     writer = matches.writeStream.format("parquet")
     return start_query(writer, checkpoint, available_now, every, folder)
 
 
 def written_files(path: str | Path) -> list[Path]:
-    """The files of a folder of matches that count: those of batches that are done, in order."""
+    """Return the committed files in a folder of matches, in the order of their batches.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder that `write_matches` wrote.
+
+    Returns
+    -------
+    list of Path
+        The files to read; other files in the folder belong to interrupted batches.
+    """
     log = Path(path) / _LOG
-    batches = {int(entry.name.split(".")[0]): entry for entry in _entries(log)}
+    batches = {int(entry.name.split(".")[0]): entry for entry in _log_entries(log)}
     if not batches:
         return []
-    # A compact entry holds all before it; where there is one beside a plain one it is the same.
+    # A compact entry repeats all entries before it. It replaces a plain entry of the same batch.
     compact = [batch for batch, entry in batches.items() if entry.suffix == ".compact"]
     start = max(compact, default=0)
-    found: list[Path] = []
+    files: list[Path] = []
     for batch in sorted(batch for batch in batches if batch >= start):
         _, *lines = batches[batch].read_text(encoding="utf-8").splitlines()
-        found += [Path(path) / Path(_local(json.loads(line)["path"])).name for line in lines]
-    return found
+        files += [Path(path) / Path(_local_path(json.loads(line)["path"])).name for line in lines]
+    return files
 
 
-def _entries(log: Path) -> list[Path]:
+def _log_entries(log: Path) -> list[Path]:
     if not log.is_dir():
         return []
-    named = [path for path in log.iterdir() if path.name.removesuffix(".compact").isdigit()]
-    return sorted(named, key=lambda path: path.suffix)
+    entries = [path for path in log.iterdir() if path.name.removesuffix(".compact").isdigit()]
+    return sorted(entries, key=lambda path: path.suffix)
 
 
-def _local(address: str) -> str:
+def _local_path(address: str) -> str:
     return unquote(urlsplit(address).path)
 
 
-def _check_belongs(folder: Path, checkpoint: Path) -> None:
-    """Refuse a checkpoint that has not come as far as the folder has."""
-    done = [int(entry.name.split(".")[0]) for entry in _entries(folder / _LOG)]
-    if not done:
+def _check_checkpoint(folder: Path, checkpoint: Path) -> None:
+    """Raise if the checkpoint is behind the folder, so that it cannot have written it."""
+    committed = [int(entry.name.split(".")[0]) for entry in _log_entries(folder / _LOG)]
+    if not committed:
         return
     offsets = checkpoint / "offsets"
     planned = [int(entry.name) for entry in offsets.glob("*") if entry.name.isdigit()]
-    if max(planned, default=-1) < max(done):
+    if max(planned, default=-1) < max(committed):
         raise StoreError(
-            f"{folder} has batches up to {max(done)}, and the checkpoint {checkpoint} has come to "
-            f"{max(planned, default=-1)}: it is not the one that wrote them, and its first batches "
-            "would be taken for done; give that checkpoint, or another folder"
+            f"{folder} has batches up to {max(committed)}, but the checkpoint {checkpoint} ends at "
+            f"{max(planned, default=-1)}: another checkpoint wrote the folder, so Spark would skip "
+            "the first batches of this one; give the former checkpoint, or another folder"
         )

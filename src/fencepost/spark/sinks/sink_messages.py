@@ -1,16 +1,16 @@
-"""What the sinks that send have in common: messages, which batches are done, what was not sent.
+"""Provides messages, and the journal of sent batches and dead letters, of the sinks that send.
 
-A message has an id that is the same whenever it is sent. The folder of a sink:
+The id of a message is the same in every attempt. The folder of a sink:
 
     folder/
       dead-letters/<query>-<batch>-<n>.jsonl    id, to, body and reason of each message
-      <query>/committed                         the last batch that was sent as a whole
-      <query>/pending/                          dead letters of a batch that is being sent
+      <query>/committed                         number of the last completely sent batch
+      <query>/pending/                          dead letters of the batch that is being sent
 
-Spark runs the last batch again when it was stopped before it noted that the batch is done. A
-batch that this folder calls committed is then not sent again. One that was stopped before is
-sent again from its beginning, every message under the id it had: receivers that remember ids
-see each once. `<query>` is the id in the checkpoint, so a new checkpoint sends anew.
+If Spark is stopped before it records a batch as done, it runs that batch again. The sink skips the
+batch if the journal has committed it. Otherwise it sends the whole batch again, under the same ids,
+so receivers can ignore duplicates. `<query>` is the id in the checkpoint, so a query with a new
+checkpoint sends everything again.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from fencepost.atomic_replace import replace_file
 from fencepost.errors import FencepostError, ModelError
 
 COLUMNS = ["id", "to", "body"]
-_ID_LETTERS = 32
-_NULLS = {"ignoreNullFields": "false"}
+_ID_DIGITS = 32
+_KEEP_NULLS = {"ignoreNullFields": "false"}
 
 
 def messages_of(matches: DataFrame, to: str | Column, event: str = "id") -> DataFrame:
-    """A message for each match.
+    """Return a message for each match.
 
     Parameters
     ----------
     matches : DataFrame
-        What `fencepost.spark.match` gives, batch or streaming.
+        Batch or streaming, from `fencepost.spark.match`.
     to : str or Column
-        Where each goes, a topic or a URL: one for all, or an expression of the match's columns.
+        The topic or URL: a string, or an expression over the columns of matches.
     event : str
-        The column that tells events apart.
+        The column that identifies an event.
 
     Returns
     -------
     DataFrame
-        `id`: 32 hexadecimal letters, a hash of event and subscription, the same for the same
-        match in every run; where the event's id is null, a hash of the whole match instead.
-        `to`. `body`: a JSON object of that id, `subscription`, `subscriber`, and `event`, which
-        has the other columns (binary ones in base64).
+        `id`: 32 hexadecimal digits, a hash of event and subscription, equal in every run; if the
+        event's id is null, a hash of the whole match. `to`: the topic or URL. `body`: a JSON object
+        with `id`, `subscription`, `subscriber` and `event`, which holds the other columns (binary
+        ones in base64).
     """
     for name in (event, "subscription", "subscriber"):
         if name not in matches.columns:
@@ -64,29 +64,31 @@ def messages_of(matches: DataFrame, to: str | Column, event: str = "id") -> Data
                 f"the matches have no column {name!r}; they have: {', '.join(matches.columns)}"
                 + (f"; keep it with match(..., columns=[{name!r}])" if name == event else "")
             )
-    own = [name for name in matches.columns if name not in {"subscription", "subscriber"}]
-    attributes = f.struct(*(_named(matches, name) for name in own))
-    key = f.struct(_named(matches, event).alias("event"), f.col("subscription"))
-    whole = f.struct(f.col("subscription"), attributes.alias("event"))
-    text = f.when(_named(matches, event).isNull(), f.to_json(whole, _NULLS)).otherwise(
-        f.to_json(key, _NULLS)
+    event_columns = [name for name in matches.columns if name not in {"subscription", "subscriber"}]
+    attributes = f.struct(*(_column(matches, name) for name in event_columns))
+    key = f.struct(_column(matches, event).alias("event"), f.col("subscription"))
+    match = f.struct(f.col("subscription"), attributes.alias("event"))
+    hashed = f.when(_column(matches, event).isNull(), f.to_json(match, _KEEP_NULLS)).otherwise(
+        f.to_json(key, _KEEP_NULLS)
     )
-    id = f.substring(f.sha2(text, 256), 1, _ID_LETTERS)
+    id = f.substring(f.sha2(hashed, 256), 1, _ID_DIGITS)
     body = f.struct(
         id.alias("id"), f.col("subscription"), f.col("subscriber"), attributes.alias("event")
     )
     address = f.lit(to) if isinstance(to, str) else to
     return matches.select(
-        id.alias("id"), address.cast("string").alias("to"), f.to_json(body, _NULLS).alias("body")
+        id.alias("id"),
+        address.cast("string").alias("to"),
+        f.to_json(body, _KEEP_NULLS).alias("body"),
     )
 
 
-def _named(matches: DataFrame, name: str) -> Column:
+def _column(matches: DataFrame, name: str) -> Column:
     return f.col(f"`{name.replace('`', '``')}`").alias(name)
 
 
 class OutgoingMessage(NamedTuple):
-    """A message to send."""
+    """A message to send: its id, topic or URL, and JSON body."""
 
     id: str
     to: str | None
@@ -94,14 +96,14 @@ class OutgoingMessage(NamedTuple):
 
 
 class RejectedMessage(NamedTuple):
-    """A message that was not taken, and why."""
+    """A message that the receiver rejected, and the reason."""
 
     message: OutgoingMessage
     reason: str
 
 
 class Sender(Protocol):
-    """Sends messages; says which were not taken, and raises where the rest should wait."""
+    """Sends messages; `send` returns the rejected ones, and raises if the query should stop."""
 
     def send(self, messages: list[OutgoingMessage]) -> list[RejectedMessage]: ...
 
@@ -109,28 +111,28 @@ class Sender(Protocol):
 
 
 class Journal:
-    """The folder of a sink, for one query."""
+    """The sent batches and dead letters of one query, in the folder of a sink."""
 
     def __init__(self, folder: Path, query: str) -> None:
         self._query = query
-        self._letters = folder / "dead-letters"
-        self._own = folder / query
-        self._pending = self._own / "pending"
-        for path in (self._letters, self._pending):
+        self._dead_letters = folder / "dead-letters"
+        self._query_folder = folder / query
+        self._pending = self._query_folder / "pending"
+        for path in (self._dead_letters, self._pending):
             path.mkdir(parents=True, exist_ok=True)
 
     def is_committed(self, batch: int) -> bool:
-        """Whether all of a batch was sent."""
+        """Return whether a batch was sent completely."""
         try:
-            return batch <= int((self._own / "committed").read_text())
+            return batch <= int((self._query_folder / "committed").read_text())
         except FileNotFoundError:
             return False
 
-    def write_dead_letters(self, refused: Iterable[RejectedMessage]) -> str | None:
-        """Write dead letters, on disk but not yet valid; the name of the file, if there are any."""
+    def write_dead_letters(self, rejected: Iterable[RejectedMessage]) -> str | None:
+        """Write pending dead letters, which `commit` publishes; return the file name, if any."""
         lines = [
-            json.dumps({**refusal.message._asdict(), "reason": refusal.reason}) + "\n"
-            for refusal in refused
+            json.dumps({**rejection.message._asdict(), "reason": rejection.reason}) + "\n"
+            for rejection in rejected
         ]
         if not lines:
             return None
@@ -139,24 +141,24 @@ class Journal:
         return path.name
 
     def commit(self, batch: int, files: Iterable[str]) -> None:
-        """Make the dead letters of a batch valid, in place of former ones; then it is done."""
-        for path in self._letters.glob(f"{self._query}-{batch:012d}-*.jsonl"):
+        """Publish the dead letters of a batch, in place of an earlier attempt's, and commit it."""
+        for path in self._dead_letters.glob(f"{self._query}-{batch:012d}-*.jsonl"):
             path.unlink()
         for number, name in enumerate(files):
-            made = self._letters / f"{self._query}-{batch:012d}-{number}.jsonl"
-            (self._pending / name).rename(made)
-        replace_file(self._own / "committed", b"%d\n" % batch, durable=True)
+            target = self._dead_letters / f"{self._query}-{batch:012d}-{number}.jsonl"
+            (self._pending / name).rename(target)
+        replace_file(self._query_folder / "committed", b"%d\n" % batch, durable=True)
         self.clear()
 
     def clear(self) -> None:
-        """Remove what tasks that failed have left."""
+        """Remove pending files, which failed tasks leave behind."""
         for path in self._pending.iterdir():
             path.unlink(missing_ok=True)
 
 
 @dataclass
 class _TaskCommit(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The message from a task to the driver; `file` holds its pending dead letters."""
 
     query: str
     batch: int
@@ -164,16 +166,26 @@ class _TaskCommit(WriterCommitMessage):
 
 
 class MessageStreamWriter(DataSourceStreamArrowWriter):
-    """A streaming writer of Spark; each task sends with a `Sender` that it makes."""
+    """A streaming writer of Spark; each task makes a `Sender` and sends its rows.
 
-    def __init__(self, names: list[str], folder: str, make: Callable[[], Sender]) -> None:
+    Parameters
+    ----------
+    names : list of str
+        The columns of the stream; they must be `COLUMNS`.
+    folder : str
+        The folder of the sink.
+    make_sender : callable
+        Makes the `Sender` of a task.
+    """
+
+    def __init__(self, names: list[str], folder: str, make_sender: Callable[[], Sender]) -> None:
         if sorted(names) != sorted(COLUMNS):
             raise FencepostError(
                 f"this sink writes the columns {', '.join(COLUMNS)}; the stream has: "
-                f"{', '.join(names)}; make them with fencepost.spark.messages_of"
+                f"{', '.join(names)}; make the columns with fencepost.spark.messages_of"
             )
         self._folder = folder
-        self._make = make
+        self._make_sender = make_sender
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the messages of a partition; runs in a task."""
@@ -188,30 +200,30 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
             for _ in iterator:
                 pass
             return _TaskCommit(query, int(batch), None)
-        refused: list[RejectedMessage] = []
-        with closing(self._make()) as sender:
+        rejected: list[RejectedMessage] = []
+        with closing(self._make_sender()) as sender:
             for rows in iterator:
                 columns = (rows.column(name).to_pylist() for name in COLUMNS)
-                refused += sender.send(
+                rejected += sender.send(
                     [OutgoingMessage(*row) for row in zip(*columns, strict=True)]
                 )
-        return _TaskCommit(query, int(batch), journal.write_dead_letters(refused))
+        return _TaskCommit(query, int(batch), journal.write_dead_letters(rejected))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks have sent theirs; runs beside the driver."""
-        sent = [message for message in messages if isinstance(message, _TaskCommit)]
-        if sent:
-            journal = Journal(Path(self._folder), sent[0].query)
+        """Commit a batch that all tasks have sent; runs beside the driver."""
+        commits = [message for message in messages if isinstance(message, _TaskCommit)]
+        if commits:
+            journal = Journal(Path(self._folder), commits[0].query)
             if not journal.is_committed(batchId):
-                journal.commit(batchId, [one.file for one in sent if one.file is not None])
+                journal.commit(batchId, [task.file for task in commits if task.file is not None])
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """A task has failed; the batch will be sent again."""
-        sent = [message for message in messages if isinstance(message, _TaskCommit)]
-        if sent:
-            Journal(Path(self._folder), sent[0].query).clear()
+        """Clear the journal after a task failed; Spark sends the batch again."""
+        commits = [message for message in messages if isinstance(message, _TaskCommit)]
+        if commits:
+            Journal(Path(self._folder), commits[0].query).clear()
 
 
 def absolute_path(folder: str | os.PathLike[str]) -> str:
-    """A folder as an option that means the same in every process."""
+    """Return the absolute path of a folder, so that an option means the same in every process."""
     return str(Path(folder).absolute())

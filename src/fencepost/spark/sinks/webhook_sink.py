@@ -1,8 +1,9 @@
-"""A streaming sink that posts matches to webhooks, as the server does: signed, and guarded.
+"""Provides `send_webhooks`, a streaming sink that posts matches to webhooks, as the server does.
 
-Messages to one host go in order; hosts do not wait for each other. A host that fails is tried
-again after pauses that grow and vary; when it goes on failing, the message and those after it for
-this host, in this task, are set aside as dead letters.
+Requests are signed, and an address policy guards against private addresses. Messages to one host
+are sent in order; hosts do not wait for each other. A request that fails is retried after growing,
+randomised pauses. When the attempts are used up, the message and all later ones of the task to the
+same host become dead letters.
 """
 
 from __future__ import annotations
@@ -58,39 +59,44 @@ def send_webhooks(
     available_now: bool = False,
     every: str | None = None,
 ) -> StreamingQuery:
-    """Post each match of a stream to a URL.
+    """Post each match of a stream to a URL, at least once.
 
-    Every request has the match's id, which is the same whenever it is sent, in the body and in the
-    header ``Idempotency-Key``. After a crash the batch that was being sent is sent again: at
-    least once, and once for a receiver that remembers ids.
+    Every request has the match's id, which is the same in every attempt, in the body and in the
+    header ``Idempotency-Key``. After a crash, the interrupted batch is sent again, so receivers
+    should ignore ids that they have seen.
 
     Parameters
     ----------
     matches : DataFrame
-        What `fencepost.spark.match` gives for a stream.
+        The matches of a stream, from `fencepost.spark.match`.
     to : str or Column
-        The URL: one for all, or an expression of the match's columns.
+        The URL: a string, or an expression over the columns of matches.
     checkpoint : str or Path
         Spark's checkpoint of this query.
     folder : str or Path
-        Where dead letters and the record of batches go; driver and workers must share it.
+        The folder for dead letters and the log of sent batches; driver and workers must share it.
     event : str
-        The column that tells events apart.
+        The column that identifies an event.
     secret : str, optional
-        With which every body is signed; receivers check that with `fencepost.verify_webhook`.
+        Signs every body; receivers verify the signature with `fencepost.verify_webhook`.
     allow_private : bool
-        Whether addresses that are private or special may be posted to, and any port.
-    timeout_s, attempts, pause_s : float, int, float
-        How long to wait for an answer; how often to try; the first pause, doubled each time.
+        If true, private and special addresses are allowed, and any port.
+    timeout_s : float
+        The time to wait for a response.
+    attempts : int
+        The largest number of attempts to post a message.
+    pause_s : float
+        The upper bound of the first pause; it doubles with each attempt.
     available_now : bool
-        Whether to end when what is there now is done.
+        If true, the query ends when it has processed the data available at its start.
     every : str, optional
-        How often a batch begins, such as ``"5 seconds"``; as soon as the last is done otherwise.
+        The interval of micro-batches, such as ``"5 seconds"``; by default, each begins when the
+        last one has ended.
 
     Returns
     -------
     StreamingQuery
-        Running.
+        The running query.
     """
     options = {
         "folder": absolute_path(folder),
@@ -101,28 +107,34 @@ def send_webhooks(
     }
     if secret is not None:
         options["secret"] = secret
-    WebhookOptions(options)  # bad options are reported here, not in a task later
+    WebhookOptions(options)  # raises here, not in a task, if an option is invalid
     matches.sparkSession.dataSource.register(WebhookSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT).options(**options)
     return start_query(writer, checkpoint, available_now, every)
 
 
 class WebhookSink(DataSource):
-    """The sink that is registered with Spark as `fencepost-webhook`."""
+    """The data source that Spark registers as `fencepost-webhook`."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` calls it."""
+        """The name for `format`."""
         return FORMAT
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:
-        """What Spark gives the rows to."""
+        """Return the writer of a stream."""
         make = partial(WebhookSender, WebhookOptions(self.options))
         return MessageStreamWriter(schema.names, self.options["folder"], make)
 
 
 class WebhookOptions:
-    """How to post, from options."""
+    """The parsed options of the sink.
+
+    Parameters
+    ----------
+    options : mapping
+        The options as strings, as Spark passes them.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.timeout_s = _seconds(options, "timeout", 10.0)
@@ -133,84 +145,91 @@ class WebhookOptions:
 
 
 class WebhookSender:
-    """Posts messages to their addresses.
+    """Posts messages to their URLs.
 
     Parameters
     ----------
-    posting : Posting
-    sleep, chance : callable
-        Waits so many seconds; a number at random from 0 to 1.
+    options : WebhookOptions
+        The secret, the timeout and the retries.
+    sleep : callable
+        Waits for a number of seconds.
+    random_fraction : callable
+        Returns a random number from 0 to 1.
     """
 
     def __init__(
         self,
-        posting: WebhookOptions,
+        options: WebhookOptions,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        random_fraction: Callable[[], float] = random.random,
     ) -> None:
-        self._posting = posting
+        self._options = options
         self._sleep = sleep
-        self._chance = chance
-        self._down: dict[str, str] = {}  # hosts that are given up, and why
+        self._random_fraction = random_fraction
+        self._failed_hosts: dict[str, str] = {}  # with the reason; no further attempts
         self._poster = WebhookPoster(
-            AddressPolicy(allow_private=posting.allow_private), timeout_s=posting.timeout_s
+            AddressPolicy(allow_private=options.allow_private), timeout_s=options.timeout_s
         )
         self._runner = asyncio.Runner()
 
     def send(self, messages: list[OutgoingMessage]) -> list[RejectedMessage]:
-        """Post messages; which were not taken, and why."""
-        refused: list[RejectedMessage] = []
-        groups: dict[str, list[OutgoingMessage]] = defaultdict(list)
+        """Post messages; return the rejected ones with reasons."""
+        rejected: list[RejectedMessage] = []
+        by_host: dict[str, list[OutgoingMessage]] = defaultdict(list)
         for message in messages:
             try:
                 url = self._poster.parse_url(message.to)
             except ModelError as error:
-                refused.append(RejectedMessage(message, str(error)))
+                rejected.append(RejectedMessage(message, str(error)))
             else:
-                groups[f"{url.scheme}://{url.authority}"].append(message)
-        return refused + self._runner.run(self._post_all(groups))
+                by_host[f"{url.scheme}://{url.authority}"].append(message)
+        return rejected + self._runner.run(self._post_all(by_host))
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._runner.run(self._poster.close())
         self._runner.close()
 
-    async def _post_all(self, groups: Mapping[str, list[OutgoingMessage]]) -> list[RejectedMessage]:
-        at_once = asyncio.Semaphore(_MAX_CONCURRENT_HOSTS)
-        work = (self._post_to_host(host, own, at_once) for host, own in groups.items())
-        return [one for refused in await asyncio.gather(*work) for one in refused]
+    async def _post_all(
+        self, by_host: Mapping[str, list[OutgoingMessage]]
+    ) -> list[RejectedMessage]:
+        limit = asyncio.Semaphore(_MAX_CONCURRENT_HOSTS)
+        posts = (self._post_to_host(host, messages, limit) for host, messages in by_host.items())
+        return [
+            rejection for rejections in await asyncio.gather(*posts) for rejection in rejections
+        ]
 
     async def _post_to_host(
-        self, host: str, messages: list[OutgoingMessage], at_once: asyncio.Semaphore
+        self, host: str, messages: list[OutgoingMessage], limit: asyncio.Semaphore
     ) -> list[RejectedMessage]:
-        """Post messages one after the other."""
-        refused: list[RejectedMessage] = []
-        async with at_once:
+        """Post the messages of one host in order; return the rejected ones."""
+        rejected: list[RejectedMessage] = []
+        async with limit:
             for message in messages:
-                if host not in self._down:
+                if host not in self._failed_hosts:
                     result = await self._post(message)
                     if result.outcome is Outcome.OK:
                         continue
                     if result.outcome is not Outcome.FAILED:
-                        refused.append(RejectedMessage(message, result.problem or ""))
+                        rejected.append(RejectedMessage(message, result.problem or ""))
                         continue
-                    self._down[host] = f"{result.problem}, {self._posting.attempts} times"
-                refused.append(RejectedMessage(message, self._down[host]))
-        return refused
+                    self._failed_hosts[host] = f"{result.problem}, {self._options.attempts} times"
+                rejected.append(RejectedMessage(message, self._failed_hosts[host]))
+        return rejected
 
     async def _post(self, message: OutgoingMessage) -> DeliveryResult:
-        """Post a message until it is clear how that went, or attempts are used up."""
-        posting, failures = self._posting, 0
+        """Post a message; retry failures until the attempts are used up."""
+        options, failures = self._options, 0
         headers = {"idempotency-key": message.id}
         while True:
             result = await self._poster.post(
-                message.to, message.body.encode(), _CONTENT_TYPE, headers, posting.secret
+                message.to, message.body.encode(), _CONTENT_TYPE, headers, options.secret
             )
             failures += 1
-            if result.outcome is not Outcome.FAILED or failures == posting.attempts:
+            if result.outcome is not Outcome.FAILED or failures == options.attempts:
                 return result
             await self._sleep(
-                posting.schedule.wait_s(failures, result.retry_after_s, self._chance())
+                options.schedule.wait_s(failures, result.retry_after_s, self._random_fraction())
             )
 
 
@@ -220,5 +239,7 @@ def _seconds(options: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.0 < seconds < float("inf"):
-        raise FencepostError(f"the option {name!r} is {options[name]!r}; give seconds above 0")
+        raise FencepostError(
+            f"the option {name!r} is {options[name]!r}; give a number of seconds above 0"
+        )
     return seconds

@@ -1,12 +1,9 @@
-"""Streams of events into Spark.
+"""Streaming sources of events.
 
-- `json_payloads`: From messages to events: JSON payloads as columns, and what cannot be read as
-  dead letters
-- `mqtt_client`: Clients of an MQTT broker, made from the options of a source or a sink
-- `mqtt_receiver`: From a broker into a spool: a message is acknowledged when it is on disk, not
-  before
-- `mqtt_source`: A streaming source of Spark that reads what an MQTT broker publishes
-- `spool`: A spool: messages on disk in the order they came, each at a position that never changes
-- `spool_files`: A segment of a spool: a file of frames, each a group of messages that was written
-  at once
+- `json_payloads`: `events_of`, which reads JSON payloads as columns
+- `mqtt_client`: MQTT clients, from the options of a source or sink
+- `mqtt_receiver`: `Receiver`, which writes an MQTT broker's messages to a spool
+- `mqtt_source`: `read_mqtt`, a streaming source that reads an MQTT broker through a spool
+- `spool`: `SpoolWriter` and `SpoolReader`, a queue of messages on disk
+- `spool_files`: the files of a spool and their frames
 """

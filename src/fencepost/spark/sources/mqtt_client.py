@@ -1,7 +1,7 @@
-"""Clients of an MQTT broker, made from the options of a source or a sink.
+"""Makes clients of an MQTT broker from the options of a source or sink.
 
-MQTT 5, because its sessions say how long they last, its refusals carry reasons, and a client can
-say how many messages it takes before it acknowledges.
+It needs MQTT 5: sessions have an expiry, rejections have reasons, and a client can limit the number
+of unacknowledged messages.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from fencepost.errors import DeliveryError, FencepostError
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
 
-_WAIT_S = 15
+_CONNECT_TIMEOUT_S = 15
 
 
 def broker_of(options: Mapping[str, str]) -> BrokerAddress:
-    """The broker that options name: host, port, username, password, tls, cafile."""
+    """Return the broker in the options host, port, username, password, tls and cafile."""
     tls = flag_option(options, "tls")
     return BrokerAddress(
         options.get("host", "127.0.0.1"),
@@ -32,7 +32,17 @@ def broker_of(options: Mapping[str, str]) -> BrokerAddress:
 
 
 def new_client(broker: BrokerAddress, client_id: str, *, manual_ack: bool = False) -> Client:
-    """A client that is not connected yet; it connects again by itself when it lost the broker."""
+    """Return a client that is not connected yet; it reconnects by itself.
+
+    Parameters
+    ----------
+    broker : BrokerAddress
+        Gives the credentials and TLS settings.
+    client_id : str
+        Identifies the session at the broker.
+    manual_ack : bool
+        If true, the caller acknowledges messages.
+    """
     try:
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -57,33 +67,47 @@ def new_client(broker: BrokerAddress, client_id: str, *, manual_ack: bool = Fals
 def connect(
     client: Client, broker: BrokerAddress, properties: Mapping[str, int], *, clean: bool
 ) -> None:
-    """Reach the broker; the answer to the connection itself comes to `on_connect`."""
+    """Connect to the broker; the client's `on_connect` receives the broker's answer.
+
+    Parameters
+    ----------
+    client : Client
+        From `new_client`.
+    broker : BrokerAddress
+        Gives the host and port.
+    properties : mapping
+        MQTT 5 properties of the connection.
+    clean : bool
+        If true, the broker discards the client's former session.
+    """
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties
 
-    asked: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+    packet_properties: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
     for name, value in properties.items():
-        setattr(asked, name, value)
-    client.connect_timeout = _WAIT_S
+        setattr(packet_properties, name, value)
+    client.connect_timeout = _CONNECT_TIMEOUT_S
     try:
-        client.connect(broker.host, broker.port, keepalive=30, clean_start=clean, properties=asked)
+        client.connect(
+            broker.host, broker.port, keepalive=30, clean_start=clean, properties=packet_properties
+        )
     except OSError as error:
         raise DeliveryError(
-            f"there is no MQTT broker to be reached at {broker}: {error}; start it there, or give "
-            "the options 'host' and 'port'"
+            f"cannot reach an MQTT broker at {broker}: {error}; start it there, or give the "
+            "options 'host' and 'port'"
         ) from error
 
 
 def integer_option(options: Mapping[str, str], name: str, default: int) -> int:
-    """An option that is a positive number."""
+    """Return an option that is a positive whole number."""
     text = options.get(name, str(default))
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise FencepostError(f"the option {name!r} is {text!r}; give a whole number from 1 on")
+        raise FencepostError(f"the option {name!r} is {text!r}; give a whole number of at least 1")
     return int(text)
 
 
 def flag_option(options: Mapping[str, str], name: str) -> bool:
-    """An option that is true or false, and false if left out."""
+    """Return an option that is true or false; by default false."""
     text = options.get(name, "false").lower()
     if text not in {"true", "false"}:
         raise FencepostError(f"the option {name!r} is {text!r}; give true or false")

@@ -1,14 +1,14 @@
-"""From a broker into a spool: a message is acknowledged when it is on disk, not before.
+"""Provides `Receiver`, which writes a broker's messages to a spool and then acknowledges them.
 
-Two threads. One is paho's: it takes what the broker sends. The other writes all that has come
-since it last looked as one group, synchronises once, and then acknowledges the group, so that
-the cost of the disk is shared when messages come fast.
+There are two threads. Paho's thread queues the messages that the broker sends. The writer thread
+takes all queued messages as one group, appends the group to the spool with one fsync, and then
+acknowledges it. A message is acknowledged only when it is on disk.
 
-The broker keeps the session under a fixed client id, so what is published while nobody receives
-waits there. It sends again what was not acknowledged: after a crash between disk and
-acknowledgement a message comes twice. The second copy is marked as a redelivery; it is dropped
-when it is, byte for byte, one of the last that came *and* carries an id, which makes it the same
-event beyond doubt. Without an id it may as well be another message that says the same, so it stays.
+The broker keeps the session under a fixed client id, so it queues messages while no receiver runs.
+It resends messages that were not acknowledged: after a crash between fsync and acknowledgement, a
+message comes twice. The broker marks the second copy as redelivered. The receiver drops this copy
+if it equals one of the last messages byte for byte *and* has an id, because then it is the same
+event. Without an id it may be another message with the same content, so it is kept.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MAX_UNACKNOWLEDGED = 1000  # at once, at most; with those that come again it stays well below KEPT
+_MAX_UNACKNOWLEDGED = 1000  # messages; with redelivered ones, far below MIN_RETAINED_MESSAGES
 _NEVER_EXPIRES = 0xFFFFFFFF
 _WAIT_S = 30.0
-_MARK = re.compile(r"fencepost/fencepost-[0-9a-f]{32}/mark")  # of this client or another
+_MARK = re.compile(r"fencepost/fencepost-[0-9a-f]{32}/mark")  # of any client
 
 
 class _ReceivedMessage(NamedTuple):
@@ -52,23 +52,23 @@ class _ReceivedMessage(NamedTuple):
 
 
 class Receiver:
-    """Takes the messages of some topics into a spool until it is stopped.
+    """Receives the messages of topics into a spool until it is stopped.
 
     Parameters
     ----------
     broker : BrokerAddress
-        Where from.
+        The broker to connect to.
     topics : sequence of str
         Topic filters.
     folder : Path
-        The spool; it also keeps the client id and the topics of the session.
+        The folder of the spool; it also holds the client id and the topics of the session.
     spool : SpoolWriter
-        Its writer; `stop` closes it, once there is a receiver to stop.
+        The writer of the spool. `stop` closes it; if the constructor raises, the caller does.
 
     Raises
     ------
     DeliveryError
-        If the broker is not there or refuses.
+        If the broker cannot be reached, or rejects the connection or a subscription.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Receiver:
         self._topics = list(topics)
         self._session = _Session(folder)
         self._spool = spool
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._recent_digests: OrderedDict[bytes, None] = OrderedDict()
         for topic, payload in spool.last(MIN_RETAINED_MESSAGES):
             self._remember(_digest(topic, payload))
         self._arrived: SimpleQueue[_ReceivedMessage | None] = SimpleQueue()
@@ -96,42 +96,43 @@ class Receiver:
         self._start()
 
     def check(self) -> None:
-        """Raise what made the receiver end, if something did."""
+        """Raise the error that stopped the receiver, if there is one."""
         if self._error is not None:
             raise self._error
 
     def catch_up(self) -> None:
-        """Wait until all that the broker holds for this session now is in the spool.
+        """Wait until the messages that the broker has queued for this session are in the spool.
 
-        It sends a mark to itself; the broker delivers in order, so what was there comes first.
+        The receiver publishes a mark to itself. The broker delivers in order, so the messages
+        queued before the mark come first.
         """
         topic = self._mark_topic
         mark = uuid.uuid4().hex.encode()
-        came = self._marks[mark] = threading.Event()
-        end, until = -1, 0.0
+        mark_received = self._marks[mark] = threading.Event()
+        end, deadline = -1, 0.0
         self._client.subscribe(topic, qos=1)
-        while not came.is_set():
+        while not mark_received.is_set():
             self.check()
-            if self._spool.end != end:  # there is much to catch up on
-                end, until = self._spool.end, time.monotonic() + _WAIT_S
-            if time.monotonic() > until:
+            if self._spool.end != end:  # progress: extend the deadline
+                end, deadline = self._spool.end, time.monotonic() + _WAIT_S
+            if time.monotonic() > deadline:
                 raise DeliveryError(
-                    f"the broker at {self._broker} does not give back what was published to "
-                    f"{topic}; allow this client to publish and subscribe there"
+                    f"the broker at {self._broker} does not return what was published to {topic}; "
+                    "allow this client to publish and subscribe there"
                 )
-            # Again and again: a broker whose queue is full throws new messages away.
+            # Repeated, because a broker whose queue is full discards new messages.
             self._client.publish(topic, mark, qos=1)
-            came.wait(1.0)
+            mark_received.wait(1.0)
         self._client.unsubscribe(topic)
         del self._marks[mark]
         self.check()
 
     def stop(self) -> None:
-        """Write what has come, acknowledge it, leave the broker, and let the spool go."""
-        self._leave()
+        """Write and acknowledge queued messages, disconnect, and close the spool."""
+        self._disconnect()
         self._spool.close()
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         self._arrived.put(None)
         self._writer_thread.join()
         self._client.disconnect()
@@ -142,14 +143,17 @@ class Receiver:
         return f"fencepost/{self._session.client_id}/mark"
 
     def _start(self) -> None:
-        asked = {"SessionExpiryInterval": _NEVER_EXPIRES, "ReceiveMaximum": _MAX_UNACKNOWLEDGED}
-        connect(self._client, self._broker, asked, clean=False)
+        properties = {
+            "SessionExpiryInterval": _NEVER_EXPIRES,
+            "ReceiveMaximum": _MAX_UNACKNOWLEDGED,
+        }
+        connect(self._client, self._broker, properties, clean=False)
         self._writer_thread.start()
         self._client.loop_start()
         if not self._subscribed.wait(_WAIT_S):
-            self._refused("does not answer; is it one of MQTT 5?")
+            self._broker_failed("does not answer; check that it supports MQTT 5")
         if self._error is not None:
-            self._leave()
+            self._disconnect()
             raise self._error
 
     # ------------------------------------------------------------------------- on paho's thread
@@ -158,64 +162,64 @@ class Receiver:
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         if reason.is_failure:
-            self._refused(
-                f"refuses the connection: {reason}; see the options 'username', 'password', 'tls'"
+            self._broker_failed(
+                f"rejects the connection: {reason}; check the options 'username', 'password', 'tls'"
             )
             return
         self._connection += 1
         if self._session.topics and not flags.session_present:
             _log.warning(
-                "the broker at %s has forgotten the session %s: what was published meanwhile is "
-                "lost; let it keep sessions (for mosquitto: persistence true)",
+                "the broker at %s has lost the session %s and all messages queued for it; "
+                "configure it to keep sessions (mosquitto: persistence true)",
                 self._broker,
                 self._session.client_id,
             )
         former = [topic for topic in self._session.topics if topic not in self._topics]
         if former:
             client.unsubscribe(former)
-        # What is retained comes with the first subscription, not with every connection.
+        # The broker sends retained messages with a new subscription only, not on reconnection.
         options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
         client.subscribe([(topic, options) for topic in self._topics])
 
     def _on_subscribe(
         self, _: Client, __: object, ___: int, reasons: Sequence[Any], ____: object
     ) -> None:
-        refused = [str(reason) for reason in reasons if reason.is_failure]
-        if refused:
-            self._refused(
-                f"refuses a subscription: {refused[0]}; let this client read "
+        rejections = [str(reason) for reason in reasons if reason.is_failure]
+        if rejections:
+            self._broker_failed(
+                f"rejects a subscription: {rejections[0]}; allow this client to read "
                 f"{', '.join(self._topics)} (and {self._mark_topic} for availableNow)"
             )
         elif not self._subscribed.is_set():
-            self._session.keep(self._topics)
+            self._session.save(self._topics)
             self._subscribed.set()
 
     def _on_message(self, _: Client, __: object, message: MQTTMessage) -> None:
-        kept = Message(
+        copy = Message(
             message.topic, bytes(message.payload), time.time_ns() // 1000, bool(message.dup)
         )
-        self._arrived.put(_ReceivedMessage(kept, message.mid, message.qos, self._connection))
+        self._arrived.put(_ReceivedMessage(copy, message.mid, message.qos, self._connection))
 
-    def _refused(self, what: str) -> None:
-        self._fail(DeliveryError(f"the broker at {self._broker} {what}"))
+    def _broker_failed(self, problem: str) -> None:
+        self._fail(DeliveryError(f"the broker at {self._broker} {problem}"))
 
     def _fail(self, error: FencepostError) -> None:
         self._error = self._error or error
         self._subscribed.set()
-        for came in list(self._marks.values()):
-            came.set()
+        for mark_received in list(self._marks.values()):
+            mark_received.set()
         self._client.disconnect()
 
-    # ------------------------------------------------------------------------ on our own thread
+    # ------------------------------------------------------------------------ on the writer thread
 
     def _write_received(self) -> None:
         while (first := self._arrived.get()) is not None:
             group: list[_ReceivedMessage] = [first]
-            last = False
+            stopping = False
             while not self._arrived.empty():
                 arrival = self._arrived.get()
                 if arrival is None:
-                    last = True
+                    stopping = True
                     break
                 group.append(arrival)
             try:
@@ -224,10 +228,10 @@ class Receiver:
                 self._fail(error)
                 return
             except Exception as error:
-                # Without a word the thread would end, and the query wait for ever.
-                self._fail(DeliveryError(f"messages cannot be kept: {error!r}"))
+                # Otherwise the thread would end silently, and the query would wait forever.
+                self._fail(DeliveryError(f"messages cannot be written to the spool: {error!r}"))
                 return
-            if last:
+            if stopping:
                 return
 
     def _write_group(self, group: list[_ReceivedMessage]) -> None:
@@ -237,14 +241,14 @@ class Receiver:
             if _MARK.fullmatch(message.topic):
                 continue
             digest = _digest(message.topic, message.payload)
-            known = digest in self._seen
+            known = digest in self._recent_digests
             if not (known and message.redelivered and _has_id(message.payload)):
                 new.append(message)
             self._remember(digest)
         if new:
             self._spool.append(new)
         for arrival in group:
-            # Numbers belong to a connection; what came over a former one will come again.
+            # Message ids belong to a connection; the broker resends messages of earlier ones.
             if arrival.connection == self._connection:
                 self._client.ack(arrival.mid, arrival.qos)
             mark = arrival.message.payload if arrival.message.topic == self._mark_topic else b""
@@ -252,25 +256,26 @@ class Receiver:
                 self._marks[mark].set()
 
     def _remember(self, digest: bytes) -> None:
-        self._seen[digest] = None
-        self._seen.move_to_end(digest)
-        if len(self._seen) > MIN_RETAINED_MESSAGES:
-            self._seen.popitem(last=False)
+        self._recent_digests[digest] = None
+        self._recent_digests.move_to_end(digest)
+        if len(self._recent_digests) > MIN_RETAINED_MESSAGES:
+            self._recent_digests.popitem(last=False)
 
 
 class _Session:
-    """What a spool remembers of its session at the broker: the client id, the topics."""
+    """The client id and the topics of the session at the broker, in a file of the spool."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "session.json"
         if self._path.exists():
-            kept = json.loads(self._path.read_text(encoding="utf-8"))
-            self.client_id, self.topics = str(kept["client_id"]), list(kept["topics"])
+            saved = json.loads(self._path.read_text(encoding="utf-8"))
+            self.client_id, self.topics = str(saved["client_id"]), list(saved["topics"])
         else:
             self.client_id = f"fencepost-{uuid.uuid4().hex}"
-            self.keep([])  # before the broker hears of it: it would keep messages for nobody
+            # The id is saved before it is used; a lost id would leave a session that nobody reads.
+            self.save([])
 
-    def keep(self, topics: Sequence[str]) -> None:
+    def save(self, topics: Sequence[str]) -> None:
         self.topics = list(topics)
         text = json.dumps({"client_id": self.client_id, "topics": self.topics})
         replace_file(self._path, text.encode(), durable=True)
@@ -282,7 +287,7 @@ def _digest(topic: str, payload: bytes) -> bytes:
 
 
 def _has_id(payload: bytes) -> bool:
-    """Whether a payload is a JSON object with an id, or a Feature with one."""
+    """Return whether a payload is a JSON object, such as a GeoJSON Feature, with an id."""
     try:
         value = json.loads(payload)
     except (ValueError, RecursionError):

@@ -1,11 +1,11 @@
-"""A streaming source of Spark that reads what an MQTT broker publishes.
+"""Provides `read_mqtt`, a streaming source that reads an MQTT broker through a spool.
 
-Spark asks for offsets and partitions in a process beside the driver; there the receiver runs, and
-an offset is a position in the spool. Tasks read ranges of the spool's files, so that a batch that
-is run again reads the same messages, whatever the broker does meanwhile.
+An offset is a position in the spool. Spark requests offsets and partitions from a process beside
+the driver, in which the receiver runs. Tasks read ranges of the spool's files, so a batch that runs
+again reads the same messages, independent of the broker.
 
-Several queries may read one spool under different reader names: the first of them receives, and
-when it ends another one takes over.
+Several queries may read one spool under different reader names: the first query runs the receiver,
+and when it ends, another query takes over.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from fencepost.spark.sources.spool_files import MessageRange, read_range
 
 FORMAT = "fencepost-mqtt"
 _SCHEMA = "topic string, payload binary, received timestamp, redelivered boolean, position long"
-_PARTITION_MESSAGES = 10_000  # messages; as many as Spark puts into one Arrow batch
-_TAKE_OVER_S = 1.0
+_PARTITION_MESSAGES = 10_000  # as many rows as Spark puts into an Arrow batch by default
+_TAKE_OVER_WAIT_S = 1.0
 _MAX_FILTER_BYTES = 65_535
 
 
@@ -47,30 +47,31 @@ def read_mqtt(
     reader: str = "default",
     **broker: str | int | bool,
 ) -> DataFrame:
-    """A stream of the messages that are published to some topics.
+    """Return a stream of the messages that are published to topics.
 
     Parameters
     ----------
     spark : SparkSession
-        Where it runs.
+        The session of the stream.
     topics : str or sequence of str
         Topic filters, such as ``"storms/#"``.
     spool : str or Path
-        A folder for what has come and is not yet processed; made where there is none. It must be
-        on a disk that the driver and the workers see under this path, and stay between runs.
+        A folder for messages that are received but not yet processed; created if it is missing.
+        The driver and the workers must reach it under the same path, and it must persist between
+        runs.
     max_messages : int, optional
-        How many messages a micro-batch has at most.
+        The largest number of messages in a micro-batch.
     reader : str
-        The name of this query among those that read the same spool.
+        The name of this query; each query that reads the same spool needs its own.
     **broker
-        `host` (127.0.0.1), `port` (1883, or 8883 with tls), `username`, `password`, `tls`
-        (False), `cafile`.
+        `host` (127.0.0.1), `port` (1883, or 8883 with TLS), `username`, `password`, `tls` (False),
+        `cafile`.
 
     Returns
     -------
     DataFrame
-        `topic` (string), `payload` (binary), `received` (timestamp), `redelivered` (boolean; the
-        broker says it may have sent this before) and `position` (long; grows by one a message).
+        `topic` (string), `payload` (binary), `received` (timestamp), `redelivered` (boolean: the
+        broker may have sent the message before) and `position` (long: 0, 1, 2, ...).
     """
     options: dict[str, Any] = {
         "topics": json.dumps([topics] if isinstance(topics, str) else list(topics)),
@@ -81,17 +82,17 @@ def read_mqtt(
     if max_messages is not None:
         options["maxMessages"] = max_messages
     texts = {name: str(value) for name, value in options.items() if value is not None}
-    _SourceOptions(texts)  # bad options are reported here, not in another process later
+    _SourceOptions(texts)  # raises here, not in another process, if an option is invalid
     spark.dataSource.register(MqttSource)
     return spark.readStream.format(FORMAT).options(**texts).load()
 
 
 class MqttSource(DataSource):
-    """The source that is registered with Spark as `fencepost-mqtt`."""
+    """The data source that Spark registers as `fencepost-mqtt`."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` calls it."""
+        """The name for `format`."""
         return FORMAT
 
     def schema(self) -> str:
@@ -99,7 +100,7 @@ class MqttSource(DataSource):
         return _SCHEMA
 
     def streamReader(self, schema: object) -> MqttStreamReader:
-        """What Spark asks for offsets, partitions and rows."""
+        """Return the reader of a stream: its offsets, partitions and rows."""
         return MqttStreamReader(self.options)
 
 
@@ -109,7 +110,7 @@ class _RangePartition(InputPartition):
 
 
 class _SourceOptions:
-    """The options, read and checked."""
+    """The parsed options of the source."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         known = {"topics", "spool", "reader", "maxmessages"}
@@ -127,13 +128,13 @@ class _SourceOptions:
             _check_filter(topic)
         self.spool = Path(options["spool"])
         self.reader = options.get("reader", "default")
-        limited = "maxMessages" in options
-        self.most = integer_option(options, "maxMessages", 1) if limited else None
+        has_limit = "maxMessages" in options
+        self.max_messages = integer_option(options, "maxMessages", 1) if has_limit else None
         self.broker = broker_of(options)
 
 
 class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions in the spool; nothing is opened before Spark asks for one."""
+    """Reads a spool as a stream, whose offsets are positions; opens it with the first offset."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._settings = _SourceOptions(options)
@@ -142,19 +143,19 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        """A new query begins with the oldest message that is there."""
+        """Return where a new query begins: the position of the oldest message in the spool."""
         return _offset(self._open().first)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """How far a batch may go that starts there."""
+        """Return the largest end offset of a batch that begins at `start`."""
         spool = self._open()
         self._receive()
         first, end = start["position"], spool.refresh()
         if first > end:
             raise StoreError(
-                f"the checkpoint has come to position {first}, and the spool "
+                f"the checkpoint has reached position {first}, but the spool "
                 f"{self._settings.spool} ends at {end}: it was emptied, or belongs to another "
-                "query; restore it, or begin with a new checkpoint"
+                "query; restore the spool, or start with a new checkpoint"
             )
         if self._target is not None:
             end = max(first, min(end, self._target))
@@ -163,40 +164,40 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(end)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What `maxMessages` says."""
-        most = self._settings.most
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """Return the limit that the option `maxMessages` sets."""
+        limit = self._settings.max_messages
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def reportLatestOffset(self) -> dict[str, int]:
-        """The end of the spool, for the progress of the query."""
+        """Return the end of the spool, for Spark's report of progress."""
         return _offset(self._open().end)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take in what the broker holds now; that is where this run ends."""
+        """Receive the messages that the broker has queued; the run ends after the last of them."""
         spool = self._open()
-        self._receive(_TAKE_OVER_S)
+        self._receive(_TAKE_OVER_WAIT_S)
         if self._receiver is not None:
             self._receiver.catch_up()
         self._target = spool.refresh()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """The ranges of files to read, for tasks of a few thousand messages."""
+        """Divide a batch into ranges of files, at most `_PARTITION_MESSAGES` messages a task."""
         spool = self._open()
         if end["position"] > spool.end:
             spool.refresh()
-        found = spool.ranges(start["position"], end["position"], _PARTITION_MESSAGES)
-        return [_RangePartition(some) for some in found]
+        ranges = spool.ranges(start["position"], end["position"], _PARTITION_MESSAGES)
+        return [_RangePartition(message_range) for message_range in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of a partition; runs in a task."""
+        """Return the messages of a partition; runs in a task."""
         return read_range(partition.value)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Let files go that all readers have passed."""
+        """Record how far the query has read, and delete files that all readers have passed."""
         self._open().commit(end["position"])
 
     def stop(self) -> None:
-        """Leave the broker, which keeps what comes, and let the spool go."""
+        """Disconnect from the broker, which keeps the session, and close the spool."""
         if self._receiver is not None:
             self._receiver.stop()
         if self._spool is not None:
@@ -208,7 +209,7 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._spool
 
     def _receive(self, wait_s: float = 0.0) -> None:
-        """Receive, unless another query does so into this spool."""
+        """Start the receiver, unless another query receives into this spool."""
         if self._receiver is None:
             settings = self._settings
             writer = open_writer(settings.spool, wait_s)
@@ -237,6 +238,6 @@ def _check_filter(topic: object) -> None:
         or "#" in levels[:-1]
     ):
         raise FencepostError(
-            f"{topic!r} is no topic filter of MQTT; '+' stands for one whole level, '#' at the "
-            "end for all that follow"
+            f"{topic!r} is not an MQTT topic filter; '+' stands for one whole level, '#' at the "
+            "end for all levels that follow"
         )

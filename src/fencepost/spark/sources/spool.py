@@ -1,16 +1,20 @@
-"""A spool: messages on disk in the order they came, each at a position that never changes.
+"""Provides the writer and the readers of a spool: a queue of messages on disk.
+
+The spool keeps messages in the order of arrival, each at a position that never changes:
 
     folder/
-      00000000000000000000.spool    a segment, named after the position of its first message
-      00000000000000052311.spool    the last one is written to
+      00000000000000000000.spool    a file, named after the position of its first message
+      00000000000000052311.spool    the last file, to which the writer appends
       receiver.lock                 held by the one process that writes
-      readers/<name>                how far the reader of that name has come
+      readers/<name>                the position up to which the reader of that name has read
       readers/<name>.lock           held by the one process that reads under that name
+      readers.lock                  held while a reader starts or deletes files
 
-One process writes; it, and others, read. What a frame is, and how a torn one is told from a
-damaged one, is in `spool_segment`. What was torn had not been acknowledged, so it comes again.
+One process writes; it and other processes read. `spool_files` describes the frames of a file, and
+how a frame torn by a crash differs from a damaged one. The messages of a torn frame were not
+acknowledged, so the broker sends them again.
 
-Nothing here knows of MQTT or of Spark.
+This module knows neither MQTT nor Spark.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from fencepost.spark.sources.spool_files import (
     read_range,
 )
 
-#: So many messages of the end stay on disk although every reader has passed them.
+#: The last messages, which stay on disk although every reader has passed them.
 MIN_RETAINED_MESSAGES = 4096
 
 _MAX_FILE_BYTES = 64 << 20
@@ -44,16 +48,24 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class SpoolWriter:
-    """The one that appends to a spool; made by `open_writer`."""
+    """Appends to a spool; `open_writer` makes it.
+
+    Parameters
+    ----------
+    folder : Path
+        The spool.
+    lock : int
+        The file descriptor of the writer's lock, which `close` releases.
+    """
 
     def __init__(self, folder: Path, lock: int) -> None:
         self._folder = folder
         self._lock = lock
-        found = _spool_files(folder)
-        self._current_file = found[-1] if found else self._create(0)
-        torn = self._current_file.scan()
+        files = _spool_files(folder)
+        self._current_file = files[-1] if files else self._create(0)
+        torn_bytes = self._current_file.scan()
         self._file = os.open(self._current_file.path, os.O_WRONLY | os.O_APPEND)
-        if torn:
+        if torn_bytes:
             os.ftruncate(self._file, self._current_file.size)
             os.fsync(self._file)
 
@@ -63,12 +75,12 @@ class SpoolWriter:
         return self._current_file.end
 
     def append(self, messages: Sequence[Message]) -> None:
-        """Write messages at the end; on return they are on disk.
+        """Append messages; when it returns, they are on disk.
 
         Raises
         ------
         StoreError
-            If they cannot be written; then this writer is of no more use.
+            If they cannot be written; the writer must then be closed.
         """
         try:
             for count, frame in frames_of(messages, self.end):
@@ -76,28 +88,28 @@ class SpoolWriter:
             os.fsync(self._file)
         except OSError as error:
             raise StoreError(
-                f"the spool {self._folder} cannot be written: {error.strerror}; make room there "
-                "and start the query again: what is not on disk was not acknowledged"
+                f"the spool {self._folder} cannot be written: {error.strerror}; free disk space "
+                "and start the query again: messages not on disk were not acknowledged"
             ) from error
 
     def last(self, count: int) -> list[tuple[str, bytes]]:
-        """Topics and payloads of the last messages, as many as are there and asked for."""
-        found: list[tuple[str, bytes]] = []
-        for segment in reversed(_spool_files(self._folder)):
-            wanted = count - len(found)
-            if not wanted:
+        """Return the topics and payloads of the last messages, at most `count`."""
+        messages: list[tuple[str, bytes]] = []
+        for file in reversed(_spool_files(self._folder)):
+            missing = count - len(messages)
+            if not missing:
                 break
-            segment.scan()
+            file.scan()
             rows: list[tuple[str, bytes]] = []
-            for some in ranges_of(segment, segment.end - wanted, segment.end, wanted):
-                for batch in read_range(some):
+            for message_range in ranges_of(file, file.end - missing, file.end, missing):
+                for batch in read_range(message_range):
                     topics, payloads = batch.column("topic"), batch.column("payload")
                     rows += zip(topics.to_pylist(), payloads.to_pylist(), strict=True)
-            found = rows + found
-        return found
+            messages = rows + messages
+        return messages
 
     def close(self) -> None:
-        """Let the spool go, for another one to write."""
+        """Close the file and release the lock, so that another process can write."""
         os.close(self._file)
         os.close(self._lock)
 
@@ -108,20 +120,33 @@ class SpoolWriter:
             os.close(self._file)
             self._current_file = self._create(self.end)
             self._file = os.open(self._current_file.path, os.O_WRONLY | os.O_APPEND)
-        left = memoryview(frame)
-        while left:
-            left = left[os.write(self._file, left) :]
+        remaining = memoryview(frame)
+        while remaining:
+            remaining = remaining[os.write(self._file, remaining) :]
         self._current_file.record_frame(count, len(frame))
 
     def _create(self, first: int) -> SpoolFile:
-        made = SpoolFile(self._folder / f"{first:020d}.spool", first)
-        os.close(os.open(made.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        file = SpoolFile(self._folder / f"{first:020d}.spool", first)
+        os.close(os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         sync_folder(self._folder)
-        return made
+        return file
 
 
 def open_writer(folder: Path, wait_s: float = 0.0) -> SpoolWriter | None:
-    """The writer of a spool, which is made where there is none; None while another has it."""
+    """Return the writer of a spool, or None while another process writes to it.
+
+    Parameters
+    ----------
+    folder : Path
+        The spool; created if it is missing.
+    wait_s : float
+        How long to wait for another writer to close.
+
+    Raises
+    ------
+    StoreError
+        If the last file is damaged.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lock = _lock(folder / "receiver.lock", wait_s)
     if lock is None:
@@ -134,22 +159,22 @@ def open_writer(folder: Path, wait_s: float = 0.0) -> SpoolWriter | None:
 
 
 class SpoolReader:
-    """One that reads a spool, under a name by which the spool knows how far it has come.
+    """Reads a spool under a name; the spool stores the position that each name has reached.
 
     Parameters
     ----------
     folder : Path
-        The spool, made where there is none.
+        The spool; created if it is missing.
     name : str
-        Messages stay until the readers of all names have passed them. A new name begins with
-        the oldest message that is there.
+        The name of the reader. Messages stay until the readers of all names have passed them. A
+        new name begins with the oldest message.
     wait_s : float
-        How long to wait for another one of this name to end.
+        How long to wait for another reader of this name to close.
 
     Raises
     ------
     StoreError
-        If another one of this name is at work.
+        If the name is invalid, or another reader of this name is open.
     """
 
     def __init__(self, folder: Path, name: str = "default", wait_s: float = 30.0) -> None:
@@ -158,90 +183,99 @@ class SpoolReader:
                 f"{name!r} cannot name a reader of a spool; use letters, digits, '-' and '_'"
             )
         self._folder = folder
-        self._mark = folder / "readers" / name
-        self._mark.parent.mkdir(parents=True, exist_ok=True)
+        self._position_file = folder / "readers" / name
+        self._position_file.parent.mkdir(parents=True, exist_ok=True)
         lock = _lock(folder / "readers" / f"{name}.lock", wait_s)
         if lock is None:
             raise StoreError(
-                f"another query reads the spool {folder} as {name!r}; give each query a reader "
-                "name of its own, with the option 'reader'"
+                f"another query reads the spool {folder} as {name!r}; give each query its own "
+                "reader name, with the option 'reader'"
             )
         self._lock = lock
         self._spool_files: dict[Path, SpoolFile] = {}
         try:
-            with self._alone():
+            with self._readers_locked():
                 self.refresh()
-                if not self._mark.exists():
-                    self._note(self.first)
+                if not self._position_file.exists():
+                    self._save_position(self.first)
         except StoreError:
             self.close()
             raise
 
     @property
     def first(self) -> int:
-        """The position of the oldest message that is there, or would be."""
-        return min((segment.first for segment in self._spool_files.values()), default=0)
+        """The position of the oldest message; 0 if the spool has no files."""
+        return min((file.first for file in self._spool_files.values()), default=0)
 
     @property
     def end(self) -> int:
         """The position after the last message seen by `refresh`."""
-        return max((segment.end for segment in self._spool_files.values()), default=0)
+        return max((file.end for file in self._spool_files.values()), default=0)
 
     def refresh(self) -> int:
-        """Look what has come; the position after the last message."""
-        there = _spool_files(self._folder)
-        self._spool_files = {new.path: self._spool_files.get(new.path, new) for new in there}
-        known = list(self._spool_files.values())
-        for segment, later in zip(known, [*known[1:], None], strict=False):
-            if later is None:
-                segment.scan()
-            elif segment.end < later.first and (segment.scan() or segment.end < later.first):
-                raise damaged(segment)
+        """Read the frames that were appended; return the position after the last message."""
+        current = _spool_files(self._folder)
+        self._spool_files = {file.path: self._spool_files.get(file.path, file) for file in current}
+        files = list(self._spool_files.values())
+        for file, next_file in zip(files, [*files[1:], None], strict=False):
+            if next_file is None:
+                file.scan()
+            elif file.end < next_file.first and (file.scan() or file.end < next_file.first):
+                raise damaged(file)
         return self.end
 
-    def ranges(self, start: int, end: int, most: int) -> list[MessageRange]:
-        """What is at positions `start` to before `end`, in ranges of at most `most` messages.
+    def ranges(self, start: int, end: int, max_messages: int) -> list[MessageRange]:
+        """Return the ranges of files that hold a range of positions.
+
+        Parameters
+        ----------
+        start, end : int
+            The first position, and the position after the last.
+        max_messages : int
+            The largest number of messages in a range.
 
         Raises
         ------
         StoreError
-            If some of it is not there.
+            If the spool lacks some of the positions.
         """
         if start < end and (start < self.first or end > self.end):
             raise StoreError(
-                f"positions {start} to {end - 1} are asked of the spool {self._folder}, which has "
-                f"{self.first} to {self.end - 1}; spool and checkpoint do not belong together, "
-                "or one of them was emptied: begin with a new spool and a new checkpoint"
+                f"positions {start} to {end - 1} were requested from the spool {self._folder}, "
+                f"which has {self.first} to {self.end - 1}; spool and checkpoint do not belong "
+                "together, or one of them was emptied: start with a new spool and checkpoint"
             )
         return [
-            some
-            for segment in self._spool_files.values()
-            for some in ranges_of(segment, start, end, most)
+            message_range
+            for file in self._spool_files.values()
+            for message_range in ranges_of(file, start, end, max_messages)
         ]
 
     def commit(self, position: int) -> None:
-        """Note that what is before a position is read, and delete what no reader needs."""
-        with self._alone():
-            self._note(position)
-            marks = [path for path in self._mark.parent.iterdir() if _NAME.fullmatch(path.name)]
-            passed = min(int(path.read_text()) for path in marks)
-            needed = min(passed, self.end - MIN_RETAINED_MESSAGES)
-            known = list(self._spool_files.values())
-            for segment, later in pairwise(known):
-                if later.first <= needed:
-                    segment.path.unlink(missing_ok=True)
-                    del self._spool_files[segment.path]
+        """Save that messages before a position are read; delete files that no reader needs."""
+        with self._readers_locked():
+            self._save_position(position)
+            position_files = [
+                path for path in self._position_file.parent.iterdir() if _NAME.fullmatch(path.name)
+            ]
+            min_position = min(int(path.read_text()) for path in position_files)
+            first_needed = min(min_position, self.end - MIN_RETAINED_MESSAGES)
+            files = list(self._spool_files.values())
+            for file, next_file in pairwise(files):
+                if next_file.first <= first_needed:
+                    file.path.unlink(missing_ok=True)
+                    del self._spool_files[file.path]
 
     def close(self) -> None:
-        """Let another one of this name read."""
+        """Release the lock, so that another reader can use this name."""
         os.close(self._lock)
 
-    def _note(self, position: int) -> None:
-        replace_file(self._mark, b"%d\n" % position, durable=True)
+    def _save_position(self, position: int) -> None:
+        replace_file(self._position_file, b"%d\n" % position, durable=True)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No other reader comes or deletes meanwhile."""
+    def _readers_locked(self) -> Iterator[None]:
+        """Exclude other readers from starting and from deleting files."""
         lock = os.open(self._folder / "readers.lock", os.O_WRONLY | os.O_CREAT, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -255,15 +289,15 @@ def _spool_files(folder: Path) -> list[SpoolFile]:
 
 
 def _lock(path: Path, wait_s: float) -> int | None:
-    """A lock that is held until the descriptor is closed or the process ends; None if taken."""
-    held = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-    until = time.monotonic() + wait_s
+    """Lock a file until the returned descriptor is closed or the process ends; None if taken."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    deadline = time.monotonic() + wait_s
     while True:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return held
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
         except BlockingIOError:
-            if time.monotonic() >= until:
-                os.close(held)
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
                 return None
             time.sleep(0.05)

@@ -1,6 +1,5 @@
-"""Composites and tracked objects on DataFrames.
+"""Composites and tracked objects on DataFrames, with state in Spark's state store.
 
-- `detection_frames`: Composite detection on DataFrames, in two stages
-- `tracking_frames`: Moving things on DataFrames: a `Tracker` for each object, its state in
-  Spark's state store
+- `detection_frames`: `detect`, which finds composites
+- `tracking_frames`: `track`, which reports when moving objects enter, leave and dwell
 """

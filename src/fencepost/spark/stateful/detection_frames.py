@@ -1,14 +1,15 @@
-"""Composite detection on DataFrames, in two stages.
+"""Provides `detect`, which finds composites in the events of a DataFrame, in two stages.
 
-1. Events are matched with the expressions of all members, everywhere in parallel (`mapInArrow`).
-   What plays a part is sent on: once for each composite, by its key.
-2. Under each key the parts are joined by a `Detector` of that one composite. Its state is in
-   Spark's state store, so it is checkpointed with the stream; the watermark says what can go.
+1. Tasks match events against the expressions of all members, in parallel (`mapInArrow`). An event
+   that matches a member is sent on, once for each key of the composite.
+2. For each key, a `Detector` of that one composite joins the events. Spark's state store keeps the
+   detector, so it is checkpointed with the stream; the watermark determines what it can forget.
 
-The key is the composite and a bucket. A composite of two single events that cannot be far apart is
-spread over several: the plane is cut into square cells, which are dealt out to the buckets in turn.
-An event goes to all buckets of the cells within reach of it, and a pair is reported in the one
-bucket that has the lower left corner of where the two boxes, one grown by the reach, overlap.
+A key is a composite and a bucket. A composite usually has one bucket. A composite of two single
+events with a bounded distance, the *reach*, has several: the plane is cut into square cells, which
+are assigned to the buckets in turn. An event is sent to the buckets of all cells within reach. A
+pair is then found in several buckets; it is reported by the bucket of one point, the lower left
+corner of the overlap of one event's bounding box with the other's box, grown by the reach.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ _ROUTED = pa.schema(
         ("y", pa.list_(pa.float64())),
     ]
 )
-_LETTERS = ", event string, reason string"  # of the result, where events may be dead letters
-_CLOCK, _DEAD = -1, -2  # the keys of rows that only tell the time, and of events with a reason
-_CELLS_A_REACH = 4
-_FAR = 2.0**52  # strips beyond are one
+_DEAD_LETTER_COLUMNS = ", event string, reason string"
+# Values in the column of composites: a row that only advances the watermark, a dead letter.
+_CLOCK, _DEAD_LETTER = -1, -2
+_CELL_PER_REACH = 4  # the default side of a cell, as a multiple of the reach
+_MAX_STRIP = 2.0**52  # strips further out are merged
 
 
 def detect(
@@ -73,43 +75,45 @@ def detect(
     skip_unusable: bool = False,
     dead_letters: bool = False,
 ) -> DataFrame:
-    """The detections of composites in the events of a DataFrame: as `Detector` finds them.
+    """Find composites in the events of a DataFrame, as `fencepost.Detector` does.
 
     Parameters
     ----------
     events : DataFrame
         Batch or streaming; a row is an event, its columns are the attributes.
     composites : iterable of Composite
-        They, and all that follows, must be the same when a stream is restarted from its
-        checkpoint.
+        The composites to find. A stream that restarts from its checkpoint must get the same
+        composites, and the same values of all parameters below.
     lateness_s : float
-        How far behind the newest event another may be. In a stream this is the delay of the
+        How many seconds an event may be behind the newest one. In a stream this is the delay of the
         watermark, which moves once a micro-batch.
     time, geometry, id : str
-        The columns that hold these; an id is a string or a whole number, and there is one.
+        The columns of the time, the location and the id. An id is a string or a whole number;
+        every event needs one.
     buckets : int
-        Over how many keys the events of one composite are spread at most. Only a composite of two
-        single events with a bound on their distance is.
+        The largest number of keys over which the events of one composite are spread. Only
+        composites of two single events with a bounded distance are spread.
     cell : float, optional
-        The side of the cells that are dealt out to buckets. Left out, it is four times the reach;
-        where that is 0, as of OVLP and IN, the composite is not spread.
+        The side of the square cells that are assigned to buckets; by default four times the
+        largest distance of the two events. If that is 0, as with OVLP and IN, the composite is not
+        spread.
     skip_unusable : bool
-        Whether events without a time, a location or an id are left out; otherwise they are errors.
+        If true, events without a time, a location or an id are skipped; otherwise they raise.
     dead_letters : bool
-        Whether such an event is a row without a composite, with its time, location and id as JSON
-        in the column `event`, and a `reason`. Those that are too late are not among them.
+        If true, such an event becomes a row without a composite, with its time, location and id as
+        JSON in the column `event`, and a `reason`. Late events are not reported.
 
     Returns
     -------
     DataFrame
-        `composite`, `subscriber`, `members` (JSON), `earliest`, `latest` and `geometry` (WKB), and
-        where asked for `event` and `reason`; a row a detection. The output mode of a stream is
-        "append".
+        One detection a row: `composite`, `subscriber`, `members` (JSON), `earliest`, `latest`,
+        `geometry` (WKB) and, with `dead_letters`, `event` and `reason`. A stream has the output
+        mode "append".
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    wanted = list(composites)
-    _check(wanted, buckets, cell)
+    composite_list = list(composites)
+    _check_arguments(composite_list, buckets, cell)
     names = Names(time, geometry, id)
     nanoseconds(lateness_s, "lateness_s")
     for name in (time, geometry, id):
@@ -118,7 +122,7 @@ def detect(
                 f"the events have no column {name!r:.40}; they have: {', '.join(events.columns)}"
             )
     task = _Task(
-        json.dumps([one.to_json() for one in wanted]),
+        json.dumps([composite.to_json() for composite in composite_list]),
         float(lateness_s),
         names,
         isqrt(buckets),
@@ -126,80 +130,80 @@ def detect(
         skip_unusable,
         dead_letters,
     )
-    asked = _plan(task).matcher.requested_attributes()
-    needed = [name for name in events.columns if name in asked or name in names]
+    requested = _plan(task).matcher.requested_attributes()
+    needed = [name for name in events.columns if name in requested or name in names]
     routed = with_plain_names(events, needed).mapInArrow(
-        _Routes(task, tuple(needed)), from_arrow_schema(_ROUTED)
+        _RouteTask(task, tuple(needed)), from_arrow_schema(_ROUTED)
     )
     if not events.isStreaming:
-        return routed.groupBy("composite", "bucket").applyInPandas(
-            _joins_at_once(task), task.result
-        )
-    late = routed.withWatermark("at", f"{round(lateness_s * 1e6)} microseconds")
-    return late.groupBy("composite", "bucket").applyInPandasWithState(
-        _joins(task), task.result, "state binary", "append", "EventTimeTimeout"
+        return routed.groupBy("composite", "bucket").applyInPandas(_join_batch(task), task.result)
+    with_watermark = routed.withWatermark("at", f"{round(lateness_s * 1e6)} microseconds")
+    return with_watermark.groupBy("composite", "bucket").applyInPandasWithState(
+        _join_micro_batch(task), task.result, "state binary", "append", "EventTimeTimeout"
     )
 
 
-def _check(composites: Sequence[object], buckets: object, cell: object) -> None:
+def _check_arguments(composites: Sequence[object], buckets: object, cell: object) -> None:
     ids: set[str] = set()
-    for one in composites:
-        if not isinstance(one, Composite):
-            raise ModelError(f"a {type(one).__name__} is no composite; give Composite(...)")
-        if one.id in ids:
-            raise ModelError(f"two composites have the id {one.id!r:.60}; rename one")
-        ids.add(one.id)
+    for composite in composites:
+        if not isinstance(composite, Composite):
+            raise ModelError(
+                f"a {type(composite).__name__} is not a composite; give Composite(...)"
+            )
+        if composite.id in ids:
+            raise ModelError(f"two composites have the id {composite.id!r:.60}; rename one")
+        ids.add(composite.id)
     if not ids:
-        raise ModelError("there is no composite; give at least one")
+        raise ModelError("there are no composites; give at least one")
     if not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1:
-        raise ModelError(f"buckets is a whole number from 1 on; saw {buckets!r:.40}")
+        raise ModelError(f"buckets must be a whole number of at least 1; saw {buckets!r:.40}")
     if cell is not None and not (isinstance(cell, int | float) and 0 < cell < EVERYWHERE):
-        raise ModelError(f"cell is a length above 0; saw {cell!r:.40}")
+        raise ModelError(f"cell must be a length above 0; saw {cell!r:.40}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What all tasks of a call have in common."""
+    """The parameters that all tasks of a call to `detect` share."""
 
-    composites: str
+    composites: str  # as JSON
     lateness_s: float
     names: Names
-    side: int  # buckets in x, and in y
-    cell: float | None
+    side: int  # buckets in x, and in y; there are side * side
+    cell: float | None  # the side of a cell, in map units
     skip_unusable: bool
     dead_letters: bool
 
     @property
     def result(self) -> str:
-        """The columns of the result."""
-        return RESULT + _LETTERS if self.dead_letters else RESULT
+        """The schema of the result, as DDL."""
+        return RESULT + _DEAD_LETTER_COLUMNS if self.dead_letters else RESULT
 
 
 class _Part(NamedTuple):
-    """An expression of a composite: which, and its name in a detector of that composite."""
+    """A member's expression: its composite, and its name in the detector of that composite."""
 
     composite: int
     atom: str
 
 
 class _Plan(NamedTuple):
-    """What a worker makes of a task, once."""
+    """The composites and the matcher of a task, which a worker builds once."""
 
     composites: list[Composite]
     matcher: Matcher
     parts: dict[str, list[_Part]]  # by subscription of the matcher
-    grids: list[_Grid | None]  # by composite
+    grids: list[_Grid | None]  # by composite; None if it has one bucket
 
 
 class _Grid(NamedTuple):
-    """How the events of a composite are spread over side x side buckets."""
+    """Assigns square cells of the plane to side x side buckets."""
 
-    reach: float
-    cell: float
-    side: int
+    reach: float  # the largest distance of the two events, in map units
+    cell: float  # the side of a cell, in map units
+    side: int  # the buckets in x, and in y
 
     def buckets(self, x0: float, y0: float, x1: float, y1: float) -> list[int]:
-        """All buckets within reach of a box."""
+        """Return the buckets of all cells within reach of a box."""
         columns = self._strips(x0 - self.reach, x1 + self.reach)
         rows = self._strips(y0 - self.reach, y1 + self.reach)
         return [column * self.side + row for column in columns for row in rows]
@@ -211,17 +215,17 @@ class _Grid(NamedTuple):
         return [strip % self.side for strip in range(first, last + 1)]
 
     def reporting(self, a: Sequence[float], b: Sequence[float]) -> int:
-        """The bucket that reports a pair of boxes."""
+        """Return the bucket that reports a pair of events, given their bounding boxes."""
         x, y = max(a[0] - self.reach, b[0]), max(a[1] - self.reach, b[1])
         return self._strip(x) % self.side * self.side + self._strip(y) % self.side
 
     def _strip(self, value: float) -> int:
-        return floor(min(max(value / self.cell, -_FAR), _FAR))
+        return floor(min(max(value / self.cell, -_MAX_STRIP), _MAX_STRIP))
 
 
 @cache
 def _plan(task: _Task) -> _Plan:
-    composites = [Composite.from_json(one) for one in json.loads(task.composites)]
+    composites = [Composite.from_json(text) for text in json.loads(task.composites)]
     matcher = Matcher()
     parts: dict[str, list[_Part]] = {}
     subscriptions: dict[Any, str] = {}
@@ -231,25 +235,25 @@ def _plan(task: _Task) -> _Plan:
             if subscription not in parts:
                 matcher.subscribe(subscription, condition)
             parts.setdefault(subscription, []).append(_Part(number, atom))
-    return _Plan(composites, matcher, parts, [_grid(one, task) for one in composites])
+    return _Plan(composites, matcher, parts, [_grid(composite, task) for composite in composites])
 
 
 def _grid(composite: Composite, task: _Task) -> _Grid | None:
-    single = not any(isinstance(one, Composite) for one in composite.members.values())
-    bounds = [reach(one.asked) for one in composite.where if len(one.names) == 2]
+    single = not any(isinstance(member, Composite) for member in composite.members.values())
+    bounds = [reach(condition.asked) for condition in composite.where if len(condition.names) == 2]
     if not single or len(composite.members) != 2 or task.side < 2:
         return None
     bound = min(bounds, default=EVERYWHERE)
-    cell = _CELLS_A_REACH * bound if task.cell is None else float(task.cell)
+    cell = _CELL_PER_REACH * bound if task.cell is None else float(task.cell)
     return _Grid(bound, cell, task.side) if bound < EVERYWHERE and cell > 0 else None
 
 
-# -------------------------------------------------------------------------- stage 1: match and send
+# ------------------------------------------------------------------------- stage 1: match and route
 
 
 @dataclass(frozen=True, slots=True)
-class _Routes:
-    """Events to the parts they play, by key."""
+class _RouteTask:
+    """Matches events and yields a row for each key that an event is routed to."""
 
     task: _Task
     names: tuple[str, ...]
@@ -259,81 +263,87 @@ class _Routes:
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns([*self.names])
             good, bad = arrivals(table, plan.matcher, self.task.names)
-            bad += [(one.row, "the event has no id") for one in good if one.key is None]
+            bad += [(event.row, "the event has no id") for event in good if event.key is None]
             if bad and not (self.task.skip_unusable or self.task.dead_letters):
                 row, why = min(bad)
-                raise ModelError(f"{len(bad)} events cannot be used, such as {row}: {why}")
-            rows = [row for one in good if one.key is not None for row in _sent(plan, one)]
+                raise ModelError(f"{len(bad)} events cannot be used, such as row {row}: {why}")
+            rows = [
+                row for event in good if event.key is not None for row in _routed_rows(plan, event)
+            ]
             if self.task.dead_letters:
-                # Without a time, the watermark is not beyond them.
+                # They have no time, so the watermark does not drop them as late.
                 rows += [
-                    (_DEAD, 0, None, 0, _told(table, row, self.task.names), why, [], [])
+                    (_DEAD_LETTER, 0, None, 0, _describe(table, row, self.task.names), why, [], [])
                     for row, why in bad
                 ]
-            if good:  # time passes also for who plays no part
-                newest = max(one.at for one in good)
+            if good:  # events that match no member advance the watermark, too
+                newest = max(event.at for event in good)
                 rows.append((_CLOCK, 0, newest // 1000, newest, "", "", [], []))
             columns = [*zip(*rows, strict=True)] or [() for _ in _ROUTED]
             arrays = [pa.array(c, field.type) for c, field in zip(columns, _ROUTED, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=_ROUTED)
 
 
-def _sent(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:
-    """A row for each key that an event goes to."""
-    playing: dict[int, list[str]] = {}
+def _routed_rows(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each key that an event is routed to."""
+    atoms_by_composite: dict[int, list[str]] = {}
     for subscription in event.atoms:
         for part in plan.parts[subscription]:
-            playing.setdefault(part.composite, []).append(part.atom)
-    if not playing:
+            atoms_by_composite.setdefault(part.composite, []).append(part.atom)
+    if not atoms_by_composite:
         return
     x, y = event.x.tolist(), event.y.tolist()
     box = min(x), min(y), max(x), max(y)
-    name = json.dumps(event.key)
-    for composite, atoms in playing.items():
+    id = json.dumps(event.key)
+    for composite, atoms in atoms_by_composite.items():
         grid = plan.grids[composite]
         for bucket in [0] if grid is None else grid.buckets(*box):
-            yield composite, bucket, event.at // 1000, event.at, name, ",".join(atoms), x, y
+            yield composite, bucket, event.at // 1000, event.at, id, ",".join(atoms), x, y
 
 
-def _told(table: pa.Table, row: int, names: Names) -> str:
-    """What an event that cannot be used has for a time, a location and an id, as JSON."""
-    given = {name: table.column(name)[row] for name in names}
-    return json.dumps({name: _plain(value) for name, value in given.items()})
+def _describe(table: pa.Table, row: int, names: Names) -> str:
+    """Return the time, the location and the id of an event as JSON."""
+    values = {name: table.column(name)[row] for name in names}
+    return json.dumps({name: _json_value(value) for name, value in values.items()})
 
 
-def _plain(value: pa.Scalar) -> object:
+def _json_value(value: pa.Scalar) -> object:
     try:
-        found = value.as_py()
-    except ValueError:  # no UTF-8, or finer than Python's times
+        plain = value.as_py()
+    except ValueError:  # not UTF-8, or finer than microseconds
         return str(value)
-    if isinstance(found, bytes):
-        return found.hex()
-    return found if found is None or isinstance(found, str | int | float) else str(found)
+    if isinstance(plain, bytes):
+        return plain.hex()
+    return plain if plain is None or isinstance(plain, str | int | float) else str(plain)
 
 
 # ------------------------------------------------------------------------------------ stage 2: join
 
 
-# Functions, not objects: Spark counts their arguments.
+# Functions instead of callable objects, because Spark inspects their parameters.
 
 
-def _joins_at_once(task: _Task) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.DataFrame]:
-    """The detections of one key, of a table that is there as a whole."""
+def _join_batch(task: _Task) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.DataFrame]:
+    """Return the function that finds the detections of one key in a batch."""
 
     def join(key: tuple[Any, ...], rows: pd.DataFrame) -> pd.DataFrame:
         composite, bucket = map(int, key)
         if composite < 0:
-            return _letters(task, rows) if composite == _DEAD else _result(task, [])
+            return (
+                _dead_letter_rows(task, rows)
+                if composite == _DEAD_LETTER
+                else _result_rows(task, [])
+            )
         detector = _detector(task, composite)
-        return _result(task, _pushed(task, detector, composite, bucket, rows))
+        return _result_rows(task, _push(task, detector, composite, bucket, rows))
 
     return join
 
 
-def _joins(
+def _join_micro_batch(
     task: _Task,
 ) -> Callable[[tuple[Any, ...], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
-    """The detections of one key in a stream, whose state Spark keeps."""
+    """Return the function that finds the detections of one key in a micro-batch, with state."""
 
     def join(
         key: tuple[Any, ...], tables: Iterator[pd.DataFrame], state: GroupState
@@ -346,29 +356,31 @@ def _joins(
             return
         rows = pd.concat([*tables], ignore_index=True)
         if composite < 0:
-            if composite == _DEAD:
-                yield _letters(task, rows)
+            if composite == _DEAD_LETTER:
+                yield _dead_letter_rows(task, rows)
             return
         if state.exists:
             detector = Detector.from_bytes(bytes(state.get[0]))
         else:
             detector = _detector(task, composite)
-        found = _pushed(task, detector, composite, bucket, rows)
-        if found:
-            yield _result(task, found)
-        _keep(detector, state, nanoseconds(task.lateness_s, "lateness_s"))
+        detections = _push(task, detector, composite, bucket, rows)
+        if detections:
+            yield _result_rows(task, detections)
+        _save_state(detector, state, nanoseconds(task.lateness_s, "lateness_s"))
 
     return join
 
 
-def _keep(detector: Detector, state: GroupState, lateness: int) -> None:
-    """Hand the state of a detector to Spark, without what the watermark is beyond."""
-    watermark = state.getCurrentWatermarkMs()
-    detector.advance(watermark * 1_000_000 + lateness)
-    last = detector.last_expiry()
-    if last is not None:
+def _save_state(detector: Detector, state: GroupState, lateness_ns: int) -> None:
+    """Forget what is older than the watermark, and save the detector in Spark's state."""
+    watermark_ms = state.getCurrentWatermarkMs()
+    detector.advance(watermark_ms * 1_000_000 + lateness_ns)
+    last_expiry_ns = detector.last_expiry()
+    if last_expiry_ns is not None:
         state.update((detector.to_bytes(),))
-        state.setTimeoutTimestamp(max((last - lateness) // 1_000_000, watermark) + 1)
+        state.setTimeoutTimestamp(
+            max((last_expiry_ns - lateness_ns) // 1_000_000, watermark_ms) + 1
+        )
     elif state.exists:
         state.remove()
 
@@ -377,61 +389,66 @@ def _detector(task: _Task, composite: int) -> Detector:
     return Detector([_plan(task).composites[composite]], task.lateness_s)
 
 
-def _pushed(
+def _push(
     task: _Task, detector: Detector, composite: int, bucket: int, rows: pd.DataFrame
 ) -> list[Detection]:
-    """What events make complete under a key; each is called by its id and its box."""
-    # Within a micro-batch there is no order of arrival. In that of time nothing goes too early.
+    """Return the detections that events complete under a key.
+
+    The detector identifies an event by its id and its bounding box.
+    """
+    # A micro-batch has no order of arrival. In the order of time, nothing expires too early.
     rows = rows.sort_values(["ns", "id"])
     grid = _plan(task).grids[composite]
-    found: list[Detection] = []
-    for at, id, atoms, x, y in zip(
+    detections: list[Detection] = []
+    for time_ns, id, atoms, x, y in zip(
         *(rows[name] for name in ("ns", "id", "atoms", "x", "y")), strict=True
     ):
-        key = [json.loads(id), float(min(x)), float(min(y)), float(max(x)), float(max(y))]
-        found += detector.push_part(
-            int(at), key, atoms.split(","), np.array(x, float), np.array(y, float)
+        id_and_box = [json.loads(id), float(min(x)), float(min(y)), float(max(x)), float(max(y))]
+        detections += detector.push_part(
+            int(time_ns), id_and_box, atoms.split(","), np.array(x, float), np.array(y, float)
         )
     if grid is None:
-        return found
+        return detections
     return [
-        one for one in found if grid.reporting(*(box[1:] for box in one.members.values())) == bucket
+        detection
+        for detection in detections
+        if grid.reporting(*(box[1:] for box in detection.members.values())) == bucket
     ]
 
 
-def _letters(task: _Task, rows: pd.DataFrame) -> pd.DataFrame:
-    """Events that cannot be used, as rows of the result."""
+def _dead_letter_rows(task: _Task, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return unusable events as rows of the result."""
     import pandas as pd
 
     names = [column.split()[0] for column in task.result.split(", ")]
-    found = pd.DataFrame({"event": rows["id"], "reason": rows["atoms"]}, columns=names)
-    return found.astype({"earliest": "datetime64[ns, UTC]", "latest": "datetime64[ns, UTC]"})
+    letters = pd.DataFrame({"event": rows["id"], "reason": rows["atoms"]}, columns=names)
+    return letters.astype({"earliest": "datetime64[ns, UTC]", "latest": "datetime64[ns, UTC]"})
 
 
-def _result(task: _Task, found: list[Detection]) -> pd.DataFrame:
+def _result_rows(task: _Task, detections: list[Detection]) -> pd.DataFrame:
     import pandas as pd
     import shapely
     from shapely.geometry import shape
 
-    letter = (None, None) if task.dead_letters else ()
+    dead_letter_values = (None, None) if task.dead_letters else ()
     rows = [
         (
-            one.composite,
-            one.subscriber,
-            json.dumps(_ids(one.members)),
-            pd.Timestamp(one.earliest, tz="UTC"),
-            pd.Timestamp(one.latest, tz="UTC"),
-            shapely.to_wkb(shape(one.geometry)),
-            *letter,
+            detection.composite,
+            detection.subscriber,
+            json.dumps(_without_boxes(detection.members)),
+            pd.Timestamp(detection.earliest, tz="UTC"),
+            pd.Timestamp(detection.latest, tz="UTC"),
+            shapely.to_wkb(shape(detection.geometry)),
+            *dead_letter_values,
         )
-        for one in found
+        for detection in detections
     ]
     names = [column.split()[0] for column in task.result.split(", ")]
     return pd.DataFrame(rows, columns=names)
 
 
-def _ids(members: Any) -> Any:
-    """The ids without the boxes."""
+def _without_boxes(members: Any) -> Any:
+    """Return the ids of members without the bounding boxes."""
     if isinstance(members, dict):
-        return {name: _ids(one) for name, one in members.items()}
+        return {name: _without_boxes(member) for name, member in members.items()}
     return members[0]

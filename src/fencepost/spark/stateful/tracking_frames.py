@@ -1,10 +1,10 @@
-"""Moving things on DataFrames: a `Tracker` for each object, its state in Spark's state store.
+"""Provides `track`, which runs a `Tracker` for each object in a DataFrame of positions.
 
-Rows are read where they are, and sent to the task that has their object; a row travels as its
-attributes, as JSON. There a tracker over the mapped index goes on from what is kept of the object.
-Within a micro-batch the positions of an object are taken by their times. Each object has a clock of
-its own, as its state is all that its task knows: positions that are held back wait for later ones
-of the same object.
+Workers read rows into positions and send them, as JSON, to the task that has their object. There a
+tracker over the mapped index continues from the checkpoint of the object, which is kept in Spark's
+state store. Within a micro-batch, the positions of an object are processed in the order of their
+times. A task knows the state of one object at a time, so each object has its own clock: a position
+that the tracker holds back waits for a later position of the same object.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-_FIELDS = ("kind", "subscription", "subscriber", "time", "since", "reported", "cause")
+_RESULT_COLUMNS = ("kind", "subscription", "subscriber", "time", "since", "reported", "cause")
 _TIMES = ("time", "since", "reported")
 _ROW = "fencepost_row"
 _KEY = "fencepost_key"
@@ -43,39 +43,39 @@ _KEY = "fencepost_key"
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What all tasks of a call have in common."""
+    """The parameters that all tasks of a call to `track` share."""
 
     path: str
-    version: int | None  # of the index; None: the newest when a task begins
-    columns: tuple[str, ...]
+    version: int | None  # of the index; None for the newest when a task begins
+    columns: tuple[str, ...]  # of the events
     names: PositionAttributes
-    options: tuple[tuple[str, Any], ...]
-    text_keys: bool
-    silence_ms: int | None
+    options: tuple[tuple[str, Any], ...]  # of `Tracker`
+    text_keys: bool  # whether keys are strings instead of whole numbers
+    forget_after_ms: int | None  # in a stream, when the state of a silent object is dropped
 
-    def key(self, given: tuple[Any]) -> Key:
-        """The key of an object, as Spark gives it."""
-        return given[0] if self.text_keys else int(given[0])
+    def key(self, group_key: tuple[Any]) -> Key:
+        """Convert the key of an object from Spark's form."""
+        return group_key[0] if self.text_keys else int(group_key[0])
 
     def tracker(self) -> Tracker:
-        """A tracker over the index, kept by the worker; the positions that are refused are late."""
+        """Return the worker's tracker over the index, which is reused from object to object."""
         from fencepost.spark.matches import open_indexes
 
         matcher = open_indexes.matcher(self.path, self.version)
-        found = _last.get(self)
-        if found is None or found.matcher is not matcher:
-            _last.clear()
-            found = _last[self] = Tracker(
+        tracker = _last_tracker.get(self)
+        if tracker is None or tracker.matcher is not matcher:
+            _last_tracker.clear()
+            tracker = _last_tracker[self] = Tracker(
                 matcher,
                 self.names.key,
                 time=self.names.time,
                 position=self.names.position,
                 **dict(self.options),
             )
-        return found
+        return tracker
 
 
-_last: dict[_Task, Tracker] = {}  # that of the last task
+_last_tracker: dict[_Task, Tracker] = {}  # the tracker of the last task
 
 
 def track(
@@ -88,31 +88,37 @@ def track(
     position: str = "geometry",
     **options: Any,
 ) -> DataFrame:
-    """What moving objects do to the subscriptions of an index: see `fencepost.Tracker`.
+    """Track moving objects against the subscriptions of an index, as `fencepost.Tracker` does.
 
     Parameters
     ----------
     events : DataFrame
-        Batch or streaming; a row is a position. The key is a string or a whole number.
+        Batch or streaming; a row is a position.
     path : str or Path
-        A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A
-        stream takes up a newer version with the next micro-batch.
-    key, on, time, position
-        As of a `Tracker`.
+        A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A stream
+        uses a newer version from its next micro-batch on.
+    key : str
+        The column that identifies an object: a string or a whole number.
+    on : iterable of str
+        The kinds of notifications, as in `Tracker`.
+    time, position : str
+        The columns of the time and the location of a position.
     **options
-        `dwell_s`, `debounce_s`, `hysteresis`, `lateness_s`, `gap_s` and `forget_after_s`, as of a
-        `Tracker`. In a stream, what is kept of an object goes when no row of it came for
-        `forget_after_s` by the clock of Spark, too.
+        `dwell_s`, `debounce_s`, `hysteresis`, `lateness_s`, `gap_s` and `forget_after_s`, as in
+        `Tracker`. In a stream, the state of an object is also dropped if it has no row for
+        `forget_after_s` of processing time.
 
     Returns
     -------
     DataFrame
-        The key, `kind`, `subscription`, `subscriber`, the timestamps `time`, `since` and `told`
-        (cut to microseconds) and `cause`. In a stream, in append mode.
+        One notification a row: the key, `kind`, `subscription`, `subscriber`, the timestamps
+        `time`, `since` and `reported` (truncated to microseconds) and `cause`. A stream has the
+        output mode "append".
 
     Notes
     -----
-    A row that is no position stops the query; `events_of` and a filter set such rows aside before.
+    A row that is not a position stops the query. Filter such rows out before, for example with
+    `events_of`.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import IntegralType, StringType
@@ -121,48 +127,51 @@ def track(
         if events.columns.count(name) != 1:
             have = ", ".join(events.columns)
             raise ModelError(f"the events need one column {name!r}; they have: {have}")
-    kind = events.schema[key].dataType
-    if not isinstance(kind, (StringType, IntegralType)):
-        raise ModelError(f"the column {key!r} must hold strings or whole numbers; it is {kind}")
+    key_type = events.schema[key].dataType
+    if not isinstance(key_type, (StringType, IntegralType)):
+        raise ModelError(f"the column {key!r} must hold strings or whole numbers; it is {key_type}")
     folder = folder_of(str(path))
     manifest = folder.manifest()
     space = manifest.space
     names = PositionAttributes(key, time, position)
-    given = tuple(sorted({"on": tuple(on), **options}.items()))
-    Tracker(Matcher(space), key, time=time, position=position, **dict(given))  # checks the options
-    silence = options.get("forget_after_s")
+    tracker_options = tuple(sorted({"on": tuple(on), **options}.items()))
+    # Raises if an option is invalid.
+    Tracker(Matcher(space), key, time=time, position=position, **dict(tracker_options))
+    forget_after_s = options.get("forget_after_s")
     task = _Task(
         folder.uri,
         None if events.isStreaming else manifest.version,
         tuple(events.columns),
         names,
-        given,
-        isinstance(kind, StringType),
-        None if silence is None or not events.isStreaming else max(int(silence * 1000), 1),
+        tracker_options,
+        isinstance(key_type, StringType),
+        None
+        if forget_after_s is None or not events.isStreaming
+        else max(int(forget_after_s * 1000), 1),
     )
-    key_type = "string" if task.text_keys else "long"
+    sql_key_type = "string" if task.text_keys else "long"
     rows = with_plain_names(events, events.columns).mapInArrow(
-        _Read(task), f"{_KEY} {key_type}, {_ROW} string"
+        _ReadTask(task), f"{_KEY} {sql_key_type}, {_ROW} string"
     )
     grouped = rows.groupBy(_KEY)
-    schema = f"{_KEY} {key_type}, " + ", ".join(
-        f"{name} {'long' if name in _TIMES else 'string'}" for name in _FIELDS
+    schema = f"{_KEY} {sql_key_type}, " + ", ".join(
+        f"{name} {'long' if name in _TIMES else 'string'}" for name in _RESULT_COLUMNS
     )
     if events.isStreaming:
-        timeout = "NoTimeout" if task.silence_ms is None else "ProcessingTimeTimeout"
-        told = grouped.applyInPandasWithState(
-            _of_new(task), schema, "kept string, clock long", "append", timeout
+        timeout = "NoTimeout" if task.forget_after_ms is None else "ProcessingTimeTimeout"
+        notifications = grouped.applyInPandasWithState(
+            _track_micro_batch(task), schema, "kept string, clock long", "append", timeout
         )
     else:
-        told = grouped.applyInPandas(_of_all(task), schema)
+        notifications = grouped.applyInPandas(_track_batch(task), schema)
     instants = {name: F.timestamp_micros(F.floor(F.col(name) / F.lit(1000))) for name in _TIMES}
-    own = told.withColumns(instants)
-    return own.withColumns({_KEY: F.col(_KEY).cast(kind)}).toDF(key, *_FIELDS)
+    result = notifications.withColumns(instants)
+    return result.withColumns({_KEY: F.col(_KEY).cast(key_type)}).toDF(key, *_RESULT_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """Rows to the positions of objects."""
+class _ReadTask:
+    """Reads rows as positions: the key of the object, and the position as JSON."""
 
     task: _Task
 
@@ -173,55 +182,62 @@ class _Read:
             positions, bad = read_table(EventTable.read(table, space), self.task.names)
             if bad:
                 reasons = "; ".join(reason for *_, reason in bad[:3])
-                raise ModelError(f"{len(bad)} rows are no positions: {reasons}")
-            packed = [position_to_json(one) for one in positions]
-            kind = pa.string() if self.task.text_keys else pa.int64()
-            keys = pa.array([one.key for one in positions], kind)
-            yield pa.RecordBatch.from_arrays([keys, pa.array(packed, pa.string())], [_KEY, _ROW])
+                raise ModelError(f"{len(bad)} rows are not positions: {reasons}")
+            encoded = [position_to_json(position) for position in positions]
+            key_type = pa.string() if self.task.text_keys else pa.int64()
+            keys = pa.array([position.key for position in positions], key_type)
+            yield pa.RecordBatch.from_arrays([keys, pa.array(encoded, pa.string())], [_KEY, _ROW])
 
 
-def _of_all(task: _Task) -> Callable[[tuple[Any], pd.DataFrame], pd.DataFrame]:
-    """From all positions of an object to what is told of it."""
+def _track_batch(task: _Task) -> Callable[[tuple[Any], pd.DataFrame], pd.DataFrame]:
+    """Return the function that tracks one object over all its positions."""
 
-    def told(key: tuple[Any], frame: pd.DataFrame) -> pd.DataFrame:
+    def track_object(key: tuple[Any], frame: pd.DataFrame) -> pd.DataFrame:
         tracker = task.tracker()
         tracker.restore(None)
-        return _frame(_pushed(tracker, task.key(key), [frame]) + tracker.finish())
+        return _result_frame(_push(tracker, task.key(key), [frame]) + tracker.finish())
 
-    return told
+    return track_object
 
 
-def _of_new(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
-    """From the new positions of an object to what is told of it, with the state and back to it."""
+def _track_micro_batch(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
+    """Return the function that tracks one object over its new positions, with Spark's state."""
 
-    def told(key: tuple[Any], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+    def track_object(
+        key: tuple[Any], frames: Iterable[pd.DataFrame], state: Any
+    ) -> Iterator[pd.DataFrame]:
         if state.hasTimedOut:
             state.remove()
             return
-        tracker, own = task.tracker(), task.key(key)
-        before = (
-            from_json(state.get[0], own, state.get[1], from_tables=True) if state.exists else None
+        tracker, object_key = task.tracker(), task.key(key)
+        checkpoint = (
+            from_json(state.get[0], object_key, state.get[1], from_tables=True)
+            if state.exists
+            else None
         )
-        tracker.restore(before)
-        found = _pushed(tracker, own, frames)
-        kept = tracker.checkpoint(own)
-        state.update((to_json(kept), kept.clock))
-        if task.silence_ms is not None:
-            state.setTimeoutDuration(task.silence_ms)
-        yield _frame(found)
+        tracker.restore(checkpoint)
+        notifications = _push(tracker, object_key, frames)
+        updated = tracker.checkpoint(object_key)
+        state.update((to_json(updated), updated.clock))
+        if task.forget_after_ms is not None:
+            state.setTimeoutDuration(task.forget_after_ms)
+        yield _result_frame(notifications)
 
-    return told
+    return track_object
 
 
-def _pushed(tracker: Tracker, key: Key, frames: Iterable[pd.DataFrame]) -> list[Notification]:
+def _push(tracker: Tracker, key: Key, frames: Iterable[pd.DataFrame]) -> list[Notification]:
     positions = [position_from_json(row, key) for frame in frames for row in frame[_ROW]]
-    positions.sort(key=lambda one: one.time)
-    return [one for position in positions for one in tracker.push_position(position)]
+    positions.sort(key=lambda position: position.time)
+    return [event for position in positions for event in tracker.push_position(position)]
 
 
-def _frame(told: Sequence[Notification]) -> pd.DataFrame:
+def _result_frame(notifications: Sequence[Notification]) -> pd.DataFrame:
     import pandas as pd
 
-    columns = {_KEY: [one.key for one in told]}
-    columns |= {name: [getattr(one, name) for one in told] for name in _FIELDS}
+    columns = {_KEY: [notification.key for notification in notifications]}
+    columns |= {
+        name: [getattr(notification, name) for notification in notifications]
+        for name in _RESULT_COLUMNS
+    }
     return pd.DataFrame(columns)

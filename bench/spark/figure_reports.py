@@ -1,4 +1,4 @@
-"""What the figures share: tables of times, of what was asked and of checks; bars."""
+"""Makes the report of a figure: tables of times, goals and checks, and a bar chart."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from bench.peers.contest import Pairs
 from bench.peers.showing import OURS, THEIRS, Goal, goal_table
 from bench.report import Report, Table
-from bench.spark.judging import JUDGE, differing, pairs_in
+from bench.spark.expected_pairs import JUDGE, count_differing, pairs_in
 from bench.spark.timing import Run
 from bench.timing import figure
 
 FIRST_AND_WARM = (
-    "Seconds from Parquet to Parquet; that a session starts is not part of them. `first` is the "
-    "first job that matches: Python workers load code and map the index in it, or unpickle the "
-    "tree. `warm` is the best of the jobs after it."
+    "Seconds from Parquet to Parquet, without the start of the session. `first` is the first job "
+    "that matches: Python workers load code and map the index in it, or unpickle the tree. `warm` "
+    "is the best of the jobs after it."
 )
 
 
-def checks(runs: Mapping[str, Run], right: Pairs) -> dict[str, dict[str, int]]:
-    """How many pairs each run wrote, and how many differ from what is right."""
-    found = {}
+def checks(runs: Mapping[str, Run], expected: Pairs) -> dict[str, dict[str, int]]:
+    """Return the number of pairs that each run wrote, and how many differ from the expected."""
+    counts = {}
     for label, run in runs.items():
         pairs = pairs_in(run.matches)
-        found[label] = {"pairs": len(pairs), "differing": differing(pairs, right)}
-    return found
+        counts[label] = {"pairs": len(pairs), "differing": count_differing(pairs, expected)}
+    return counts
 
 
 def report(
@@ -39,7 +39,7 @@ def report(
     tables: Sequence[Table] = (),
     notes: Sequence[str] = (),
 ) -> Report:
-    """Runs by label, with what was asked for."""
+    """Return the report of runs by label, with the goals and the checks."""
     plain = {label: {**run.plain(), **checked[label]} for label, run in runs.items()}
     return Report(
         name,
@@ -48,7 +48,7 @@ def report(
             **values,
             "runs": plain,
             "goals": [goal.plain() for goal in goals],
-            "wrong_ids": sum(own["differing"] for own in checked.values()),
+            "wrong_ids": sum(counts["differing"] for counts in checked.values()),
         },
         [goal_table(goals), *_time_tables(runs), *tables, _check_table(checked)],
         lambda picture: _bars(picture, title, runs),
@@ -59,25 +59,31 @@ def report(
 
 def _time_tables(runs: Mapping[str, Run]) -> list[Table]:
     rows = [
-        [label, figure(run.build_s), figure(run.first_s), _best(run)] for label, run in runs.items()
+        [label, figure(run.build_s), figure(run.first_s), _best_and_spread(run)]
+        for label, run in runs.items()
     ]
     columns = ["way", "build", "match, first", "match, warm (mean ± deviation)"]
     tables = [Table("Seconds", columns, rows)]
     for label, run in runs.items():
         if run.stages:
-            parts = [[name, figure(took)] for name, took in run.stages.items()]
-            tables.append(Table(f"Seconds of the last round: {label}", ["stage", "seconds"], parts))
+            stage_rows = [[name, figure(stage_s)] for name, stage_s in run.stages.items()]
+            tables.append(
+                Table(f"Seconds of the last round: {label}", ["stage", "seconds"], stage_rows)
+            )
     return tables
 
 
-def _best(run: Run) -> str:
-    told = run.plain()
-    spread = f" ({figure(told['match_mean_s'])} ± {figure(told['match_std_s'])})"
-    return figure(run.best_s) + (spread if told["rounds"] > 1 else "")
+def _best_and_spread(run: Run) -> str:
+    values = run.plain()
+    spread = f" ({figure(values['match_mean_s'])} ± {figure(values['match_std_s'])})"
+    return figure(run.best_s) + (spread if values["rounds"] > 1 else "")
 
 
 def _check_table(checked: Mapping[str, Mapping[str, int]]) -> Table:
-    rows = [[label, f"{own['pairs']:,}", f"{own['differing']:,}"] for label, own in checked.items()]
+    rows = [
+        [label, f"{counts['pairs']:,}", f"{counts['differing']:,}"]
+        for label, counts in checked.items()
+    ]
     title = f"Matches compared with those of: {JUDGE}"
     return Table(title, ["way", "matches", "missing or too many"], rows)
 
@@ -90,10 +96,12 @@ def _bars(picture: Any, title: str, runs: Mapping[str, Run]) -> None:
         "match, warm": [run.best_s for run in runs.values()],
     }
     colours = ("#c9ced6", THEIRS, OURS)
-    for turn, ((label, values), colour) in enumerate(zip(series.items(), colours, strict=True)):
-        places = [row + (turn - 1) * 0.26 for row in range(len(runs))]
-        shown = axes.barh(places, values, height=0.24, color=colour, label=label)
-        axes.bar_label(shown, [figure(value) for value in values], padding=3, fontsize=10)
+    for series_index, ((label, values), colour) in enumerate(
+        zip(series.items(), colours, strict=True)
+    ):
+        positions = [row + (series_index - 1) * 0.26 for row in range(len(runs))]
+        bars = axes.barh(positions, values, height=0.24, color=colour, label=label)
+        axes.bar_label(bars, [figure(value) for value in values], padding=3, fontsize=10)
     axes.set_yticks(range(len(runs)), list(runs))
     axes.set_xlim(0, 1.15 * max(max(values) for values in series.values()))
     axes.set_xlabel("seconds, Parquet to Parquet")

@@ -1,4 +1,4 @@
-"""MoverPublisher against the server itself: who subscribed gets what they would get of everything."""
+"""A MoverPublisher and a real server: subscribers miss no match of the events it holds back."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
                 f"lacks {missing[0]!r}" if missing else f"has {unknown[0]!r}, which means nothing"
             )
             raise ModelError(
-                f"the composite {what}; saw {short_repr(given)}; give id, members, within_s and, as "
-                "needed, where and subscriber"
+                f"the composite {what}; saw {short_repr(given)}; give id, members, within_s and, "
+                "as needed, where and subscriber"
             )
         return cls(**given)  # type: ignore[arg-type]
 
@@ -184,8 +184,8 @@ def _members(id: str, members: object) -> dict[str, Member]:
     for name, given in members.items():
         if not isinstance(name, str) or not is_name(name):
             raise ModelError(
-                f"the name of a member of {id!r:.60} is a word; saw {short_repr(name)}; use letters, "
-                "digits, _ . and -, a letter or _ first"
+                f"the name of a member of {id!r:.60} is a word; saw {short_repr(name)}; use "
+                "letters, digits, _ . and -, a letter or _ first"
             )
         found[name] = _member(id, name, given)
     return found

@@ -19,7 +19,8 @@ New subscriptions go to the memtable. When it is full, the writer that filled it
 which takes some milliseconds; a thread of its own would have to ask for Python's lock at every step
 and fell behind. `merge_policy` says which segments to merge, and one background thread merges them
 while others read and write. While subscriptions are loaded in bulk, before any event went by, small
-segments are not merged early; once nothing has changed for a second, what `find_merge_at_rest` names is.
+segments are not merged early. When nothing has changed for a second, `find_merge_at_rest` names the
+segments to merge.
 """
 
 from __future__ import annotations

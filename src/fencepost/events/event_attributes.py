@@ -85,8 +85,8 @@ def _feature_attributes(feature: Mapping[Any, object]) -> dict[str, object]:
     elif not isinstance(properties, Mapping):
         raise ModelError(
             "the properties of the Feature are no mapping but of type "
-            f"{type(properties).__name__}; saw {short_repr(properties)}; give a mapping of names to "
-            "values, or null"
+            f"{type(properties).__name__}; saw {short_repr(properties)}; "
+            "give a mapping of names to values, or null"
         )
     if not all(isinstance(name, str) for name in properties):
         raise _bad_name(properties, "property name")
@@ -106,7 +106,8 @@ def _row_attributes(row: Any) -> dict[str, object]:
     if len(found) < len(row):
         twice = next(name for name in found if list(row.index).count(name) > 1)
         raise ModelError(
-            f"two columns of the row have one name; saw {short_repr(twice)} twice; rename one of them"
+            f"two columns of the row have one name; saw {short_repr(twice)} twice; "
+            "rename one of them"
         )
     return found
 

@@ -105,8 +105,8 @@ def endpoint_subscribers(connection: sqlite3.Connection) -> set[int]:
 def note_attempt(connection: sqlite3.Connection, tried: Endpoint) -> None:
     """Note how the last attempt to post went, unless the endpoint was set anew since."""
     connection.execute(
-        "UPDATE endpoint SET failures = ?, rejections = ?, retry_at_ns = ?, problem = ?, disabled = ? "
-        "WHERE subscriber = ? AND kind = ? AND target = ?",
+        "UPDATE endpoint SET failures = ?, rejections = ?, retry_at_ns = ?, problem = ?, "
+        "disabled = ? WHERE subscriber = ? AND kind = ? AND target = ?",
         (
             tried.failures,
             tried.rejections,

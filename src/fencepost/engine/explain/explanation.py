@@ -126,7 +126,7 @@ _FOUND_BY = {
     AccessPath.REGION: "the walk over regions, which decides the relation",
     AccessPath.BOX: "a box that the event must meet",
     AccessPath.EQUALITY: "a value that it needs",
-    AccessPath.INTERVAL: "an interval that a number, or the beginning or end of a string, must be in",
+    AccessPath.INTERVAL: "an interval for a number, or for the beginning or end of a string",
     AccessPath.SIGNATURE: "several strings that it needs at once, in the box that it needs",
     AccessPath.SCAN: "nothing: every event is compared with it",
 }

@@ -1,7 +1,7 @@
-"""The passes of building a segment that post filters under what they need.
+"""Passes over the filters of a new segment that write its posting lists.
 
-`post_by_keywords` posts them under words. With the words of a filter go the box that it needs its place
-to meet, a string that it needs in another column, and the bounds of a number.
+`post_by_keywords` posts filters under keywords. A posting also holds the bounding box of the
+filter, a string that it requires in another column, and bounds of a number.
 
 `combine` posts them under several of their strings at once, and under the place beside them. A
 filter that needs strings in two columns, or in one and a place, is found by few events where it

@@ -1,13 +1,13 @@
-"""Segments in folders, one each: written, opened, and rows deleted by who has not opened them.
+"""Write and open the folder of a segment, and mark rows deleted without opening the segment.
 
 A folder holds the arrays of a segment in one file, and the names of its subscriptions:
 
-    arrays                 the arrays one after another, each from a multiple of 64 bytes on; mapped as one
+    arrays                 the arrays one after another, aligned to 64 bytes; mapped as one
     deleted_version.npy    which subscriptions are deleted
     names.arrow            id, and where given subscriber and expression, of each subscription
 
-What is mapped holds a file open, and how many a process may hold open is limited: so there are not
-as many as there are arrays. Who has mapped files that are removed keeps them.
+A mapped file stays open, and the number of open files of a process is limited; hence one file for
+all arrays. A process that has mapped a file keeps it after the file is removed.
 """
 
 from __future__ import annotations

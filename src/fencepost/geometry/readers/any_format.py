@@ -112,8 +112,8 @@ def read_geometries(values: object) -> RawShapes:
         return read_arrow(values)
     if not isinstance(values, Iterable):
         raise ModelError(
-            f"a {type(values).__name__} is no column of geometries; saw {short_repr(values)}; give a "
-            "list, an Arrow column, a GeoSeries or an (n, 4) array of boxes"
+            f"a {type(values).__name__} is no column of geometries; saw {short_repr(values)}; "
+            "give a list, an Arrow column, a GeoSeries or an (n, 4) array of boxes"
         )
     values = list(values)
     return _read_rows(np.fromiter(values, object, len(values)))

@@ -107,7 +107,8 @@ def read_mapping(value: object) -> tuple[int, list[_Chain]]:
     coordinates = geometry.get("coordinates")
     if coordinates is None:
         raise RejectedGeometryError(
-            f'the {kind} has no "coordinates"; saw {short_repr(geometry)}; add them, or leave it out'
+            f'the {kind} has no "coordinates"; saw {short_repr(geometry)}; '
+            "add them, or leave it out"
         )
     return _DIMENSION[kind], _READERS[kind](coordinates)
 
@@ -255,7 +256,8 @@ def _careful_chain(positions: Sequence[object], part: int, where: str) -> _Chain
         pair = _as_list(position, f"{place} must be a position [x, y]")
         if len(pair) < 2:
             raise RejectedGeometryError(
-                f"{place} has {len(pair)} coordinates, not 2; saw {short_repr(position)}; give [x, y]"
+                f"{place} has {len(pair)} coordinates, not 2; saw {short_repr(position)}; "
+                "give [x, y]"
             )
         x, y = _number(pair[0], f"x of {place}"), _number(pair[1], f"y of {place}")
         if not (isfinite(x) and isfinite(y)):

@@ -5,8 +5,8 @@
     chain_start   [ 0 . . . 5 . . . . 9 ]    chain c owns points chain_start[c]:chain_start[c+1]
     x, y          [ . . . . . . . . . . ]
 
-Every reader ends in `drop_bad_rows`, which is the only place that takes bad rows out, or (for GeoJSON,
-whose rows are read one at a time) leaves them out itself. A bad row stays a row: its dimension
+Every reader ends in `drop_bad_rows`, the only place that removes bad rows; the reader of GeoJSON,
+which reads one row at a time, leaves them out itself. A bad row stays a row: its dimension
 is -1, it owns no chain, and it has one problem.
 """
 

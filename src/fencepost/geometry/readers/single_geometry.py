@@ -1,7 +1,7 @@
-"""The coordinates of one geometry, or of a few, at the least cost.
+"""Read the coordinates of one geometry, or of a few, faster than the readers of columns.
 
-`read_unchecked` reads a geometry in whatever form. An `Outline` is one that was written in the text of an
-expression: numbers that become arrays when it is known how many geometries go together.
+`read_unchecked` reads a geometry of any format. An `Outline` is a geometry from the text of an
+expression. Its numbers become arrays only when the number of geometries to store is known.
 """
 
 from __future__ import annotations

@@ -275,6 +275,6 @@ def _quoted(text: str) -> str:
 
 def _unsayable_condition(part: Condition) -> LanguageError:
     return LanguageError(
-        f"OPS4ST cannot say this condition; saw {short_repr(part)}; it has conjunctions of predicates "
-        "on strings and numbers, and of places: keep the expression in CQL2"
+        f"OPS4ST cannot say this condition; saw {short_repr(part)}; it has conjunctions of "
+        "predicates on strings and numbers, and of places: keep the expression in CQL2"
     )

@@ -218,7 +218,7 @@ def _composites() -> None:
     alone = [Composite("alone", {"pair": pair}, [], 60)]  # for which nothing is kept
     for space in _SPACES:
         for composites in (pairs, nested, alone):
-            detector = Detector(composites, geometry="place", space=space, most_members=500)
+            detector = Detector(composites, geometry="place", space=space, max_members=500)
             for k in range(3 * _MANY):
                 at = f"2024-05-01T12:{k // 6:02}:{k % 6 * 10:02}Z"
                 shape = [*_SHAPES.values()][k // 2 % len(_SHAPES)]

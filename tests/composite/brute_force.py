@@ -1,6 +1,7 @@
-"""Detection by trying everything, in rational arithmetic: shares no code with what it judges.
+"""Finds detections by trying all combinations, in rational arithmetic; shares no code with the
+detector.
 
-Expressions are those of the tests only: a kind of event, as in ``kind = 'taxi'``.
+The expressions are the tests' own: a kind of event, as in ``kind = 'taxi'``.
 """
 
 from __future__ import annotations
@@ -30,30 +31,30 @@ Event = Mapping[str, Any]  # id, kinds (a list), at (whole seconds), points
 def detections(
     composites: list[Composite], stream: Sequence[Event], lateness: int
 ) -> list[list[tuple[str, object]]]:
-    """For each event in turn, (composite, members) of what it makes complete."""
+    """Return, for each event, (composite, members) of the detections that it completes."""
     newest = min((event["at"] for event in stream), default=0)
     numbers = []
     for number, event in enumerate(stream):
         newest = max(newest, event["at"])
         if event["at"] >= newest - lateness:
             numbers.append(number)
-    seen = [stream[number] for number in numbers]
-    found: list[list[tuple[str, object]]] = [[] for _ in stream]
+    on_time = [stream[number] for number in numbers]
+    completed: list[list[tuple[str, object]]] = [[] for _ in stream]
     for composite in composites:
-        for names, used in _assignments(composite, seen):
-            found[numbers[max(used)]].append((composite.id, names))
-    return found
+        for names, used in _assignments(composite, on_time):
+            completed[numbers[max(used)]].append((composite.id, names))
+    return completed
 
 
 def _assignments(
     composite: Composite, events: list[Event]
 ) -> Iterator[tuple[dict[str, Any], frozenset[int]]]:
-    """Names by member and the numbers of the events, for all that the composite asks."""
+    """Yield keys by member and the numbers of the events, for each match of a composite."""
 
     def extend(
-        left: list[str], chosen: dict[str, tuple[Any, frozenset[int]]]
+        unbound: list[str], chosen: dict[str, tuple[Any, frozenset[int]]]
     ) -> Iterator[tuple[dict[str, Any], frozenset[int]]]:
-        if not left:
+        if not unbound:
             used: frozenset[int] = frozenset().union(*(numbers for _, numbers in chosen.values()))
             places = {name: _hull(numbers, events) for name, (_, numbers) in chosen.items()}
             if _in_window(used, events, composite.within_s) and all(
@@ -61,11 +62,11 @@ def _assignments(
             ):
                 yield {name: key for name, (key, _) in chosen.items()}, used
             return
-        name, *rest = left
+        name, *rest = unbound
         for key, numbers in _choices(composite.members[name], events):
             if all(numbers.isdisjoint(other) for _, other in chosen.values()):
-                together = frozenset().union(numbers, *(other for _, other in chosen.values()))
-                if _in_window(together, events, composite.within_s):
+                all_numbers = frozenset().union(numbers, *(other for _, other in chosen.values()))
+                if _in_window(all_numbers, events, composite.within_s):
                     yield from extend(rest, {**chosen, name: (key, numbers)})
 
     yield from extend([*composite.members], {})
@@ -75,9 +76,9 @@ def _choices(member: Any, events: list[Event]) -> Iterator[tuple[Any, frozenset[
     if isinstance(member, Composite):
         yield from _assignments(member, events)
         return
-    wanted = render_text(member).split("'")[1]
+    kind = render_text(member).split("'")[1]
     for number, event in enumerate(events):
-        if wanted in event["kinds"]:
+        if kind in event["kinds"]:
             yield event["id"], frozenset((number,))
 
 
@@ -97,35 +98,35 @@ def _ring_of(points: frozenset[tuple[float, float]]) -> tuple[Point, ...]:
 
 
 def ring(points: list[Point]) -> list[Point]:
-    """The corners of a hull in order, counterclockwise."""
-    found = sorted(corners(points))
-    if len(found) < 3:
-        return found
-    first = found[0]
-    rest = found[1:]
-    # Every two of the rest are on different rays from the first, within half a turn.
-    for one, other in combinations(range(len(rest)), 2):
-        if cross(first, rest[one], rest[other]) < 0:
-            rest[one], rest[other] = rest[other], rest[one]
+    """Return the corners of a hull in counterclockwise order."""
+    hull = sorted(corners(points))
+    if len(hull) < 3:
+        return hull
+    first = hull[0]
+    rest = hull[1:]
+    # The other corners lie on different rays from the first, within half a turn.
+    for i, j in combinations(range(len(rest)), 2):
+        if cross(first, rest[i], rest[j]) < 0:
+            rest[i], rest[j] = rest[j], rest[i]
     return [first, *rest]
 
 
 def holds(condition: MemberCondition, places: Mapping[str, list[Point]]) -> bool:
-    a, b = (_place(one, places) for one in (condition.left, condition.right))
-    asked = condition.asked
-    if asked.place.value == "in":
+    a, b = (_place(operand, places) for operand in (condition.left, condition.right))
+    predicate = condition.predicate
+    if predicate.operator.value == "in":
         return all(contains(b, p) >= 0 for p in a)
-    if asked.place.value == "ovlp":
+    if predicate.operator.value == "ovlp":
         return meet(a, b)
-    if asked.place.value == "spl":
+    if predicate.operator.value == "spl":
         (x, y), (u, v) = centroid(a), centroid(b)
         square = (x - u) ** 2 + (y - v) ** 2
     else:
         square = squared_distance(a, b)
-    assert asked.compare is not None
-    assert asked.distance is not None
-    d, t = Fraction(asked.distance), Fraction(asked.tolerance)
-    match asked.compare.value:
+    assert predicate.compare is not None
+    assert predicate.distance is not None
+    d, t = Fraction(predicate.distance), Fraction(predicate.tolerance)
+    match predicate.compare.value:
         case "<":
             return square < d**2
         case "<=":

@@ -1,4 +1,4 @@
-"""`Detector`: against brute force on random streams, and the rules one by one."""
+"""`Detector`: against brute force on random streams, and each rule by itself."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ COMPOSITES = [
 
 
 def stream(rng: random.Random, count: int, spread: float) -> list[dict[str, Any]]:
-    """Events in about the order of their times, some at one place or time, some with an extent."""
-    found = []
+    """Return events roughly in order of time; some share a place or a time, some have an extent."""
+    events = []
     for number in range(count):
         x, y = (rng.choice((rng.randrange(10), rng.uniform(0, 10))) for _ in range(2))
         points = [(float(x), float(y))]
@@ -85,16 +85,16 @@ def stream(rng: random.Random, count: int, spread: float) -> list[dict[str, Any]
             points.append((x + rng.choice((0, 1, 2, -1)), y + rng.choice((0, 1, 2, 0.5))))
         kinds = "".join(sorted({rng.choice(KINDS) for _ in range(rng.choice((1, 1, 1, 2, 3)))}))
         at = int(number * 0.7 - rng.expovariate(1 / spread) if spread else number)
-        found.append(event(f"e{number}", kinds, at, *points))
-    return found
+        events.append(event(f"e{number}", kinds, at, *points))
+    return events
 
 
-def as_set(found: list[Any]) -> list[tuple[str, str]]:
-    return sorted((one.composite, repr(one.members)) for one in found)
+def as_set(detections: list[Any]) -> list[tuple[str, str]]:
+    return sorted((detection.composite, repr(detection.members)) for detection in detections)
 
 
-def wanted(given: list[tuple[str, object]]) -> list[tuple[str, str]]:
-    return sorted((id, repr(members)) for id, members in given)
+def expected_set(expected: list[tuple[str, object]]) -> list[tuple[str, str]]:
+    return sorted((id, repr(members)) for id, members in expected)
 
 
 def pushed(
@@ -103,20 +103,20 @@ def pushed(
     expected: list[list[tuple[str, object]]],
     state: Path,
 ) -> tuple[Detector, int]:
-    """Push events one by one and compare what is found; the detector then, and how much it was.
+    """Push events and compare the detections. Return the detector and the number of detections.
 
-    It is saved in between, and goes on as if nothing had happened.
+    The detector is saved and restored on the way.
     """
     total = 0
-    for number, (one, answer) in enumerate(zip(events, expected, strict=True)):
+    for number, (each, answer) in enumerate(zip(events, expected, strict=True)):
         if number == 20:
             detector.save(state)
             detector = Detector.open(state)
-        found = detector.push(one)
-        assert as_set(found) == wanted(answer), number
-        for detection in found:
+        detections = detector.push(each)
+        assert as_set(detections) == expected_set(answer), number
+        for detection in detections:
             assert detection.latest - detection.earliest <= 10 * 10**9
-        total += len(found)
+        total += len(detections)
     return detector, total
 
 
@@ -139,22 +139,22 @@ def test_detections_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
 HERE = (1.0, 1.0)
 
 
-def names(found: list[Any]) -> list[Any]:
-    return [one.members for one in found]
+def names(detections: list[Any]) -> list[Any]:
+    return [detection.members for detection in detections]
 
 
-def test_a_detection_says_who_when_and_where() -> None:
+def test_a_detection_has_members_times_and_a_location() -> None:
     composite = Composite(
         "meet", {"p": has("a"), "q": has("b")}, ["DIST(p, q) <= 5"], 10, subscriber="acme"
     )
     detector = Detector([composite])
     assert detector.push(event("x", "a", 0, (0.0, 0.0))) == []
-    [found] = detector.push(event("y", "b", 2, (3.0, 4.0)))
-    assert (found.composite, found.subscriber) == ("meet", "acme")
-    assert found.members == {"p": "x", "q": "y"}
-    assert found.time == "2024-05-01T00:00:02Z"
-    assert found.latest - found.earliest == 2 * 10**9
-    assert found.geometry == {"type": "LineString", "coordinates": [[0.0, 0.0], [3.0, 4.0]]}
+    [detection] = detector.push(event("y", "b", 2, (3.0, 4.0)))
+    assert (detection.composite, detection.subscriber) == ("meet", "acme")
+    assert detection.members == {"p": "x", "q": "y"}
+    assert detection.time == "2024-05-01T00:00:02Z"
+    assert detection.latest - detection.earliest == 2 * 10**9
+    assert detection.geometry == {"type": "LineString", "coordinates": [[0.0, 0.0], [3.0, 4.0]]}
 
 
 def test_either_part_may_arrive_first_and_an_event_never_joins_itself() -> None:
@@ -185,7 +185,7 @@ def test_late_events_are_counted_and_not_joined() -> None:
     assert detector.stats()["late"] == 2
 
 
-def test_what_nobody_can_join_any_more_is_not_kept() -> None:
+def test_expired_members_are_not_kept() -> None:
     detector = Detector([pair("OVLP(a, b)", 10)], 5)
     detector.push(event("a", "a", 0, HERE))
     detector.push(event("still", "-", 15, HERE))
@@ -195,24 +195,24 @@ def test_what_nobody_can_join_any_more_is_not_kept() -> None:
     assert (stats["live"], stats["expired"], stats["events"]) == (0, 1, 3)
 
 
-def test_the_oldest_go_when_there_are_too_many() -> None:
-    detector = Detector([pair("OVLP(a, b)", 100)], 100, most_members=2)
+def test_max_members_drops_the_oldest() -> None:
+    detector = Detector([pair("OVLP(a, b)", 100)], 100, max_members=2)
     for at in (5, 3, 4):
         detector.push(event(at, "a", at, HERE))
     stats = detector.stats()
     assert (stats["live"], stats["crowded_out"]) == (2, 1)
-    found = names(detector.push(event("b", "b", 6, HERE)))
-    assert sorted(one["a"] for one in found) == [4, 5]
+    members = names(detector.push(event("b", "b", 6, HERE)))
+    assert sorted(by_name["a"] for by_name in members) == [4, 5]
 
 
-def test_who_is_added_sees_what_comes_and_who_is_removed_sees_nothing() -> None:
+def test_composites_are_added_and_removed_between_events() -> None:
     one, other = pair("OVLP(a, b)", 50), pair("DIST(a, b) < 1", 50)
     detector = Detector([one])
     detector.push(event(0, "a", 0, HERE))
     detector.add(other)
     detector.push(event(1, "a", 1, HERE))
-    found = detector.push(event(2, "b", 2, HERE))
-    assert sorted((x.composite, x.members["a"]) for x in found) == [
+    detections = detector.push(event(2, "b", 2, HERE))
+    assert sorted((x.composite, x.members["a"]) for x in detections) == [
         (other.id, 1),
         (one.id, 0),
         (one.id, 1),
@@ -228,7 +228,7 @@ def test_who_is_added_sees_what_comes_and_who_is_removed_sees_nothing() -> None:
     assert len(detector) == 0
 
 
-def test_a_composite_of_one_member_keeps_nothing() -> None:
+def test_a_composite_of_one_member_keeps_no_events() -> None:
     lone = Composite("lone", {"a": has("a")}, ["IN(a, CIRCLE(0, 0, 2))"], 10)
     detector = Detector([lone])
     assert names(detector.push(event(1, "a", 0, HERE))) == [{"a": 1}]
@@ -237,7 +237,7 @@ def test_a_composite_of_one_member_keeps_nothing() -> None:
 
 
 def test_wide_and_narrow_members_far_apart() -> None:
-    """Members of many sizes, and boxes of many sizes that they are asked for with."""
+    """Members, and boxes of queries, of many sizes."""
     rng = random.Random(5)
     detector = Detector([pair("OVLP(a, b)", 1000)])
     placed: dict[str, list[tuple[int, float, float, float]]] = {"a": [], "b": []}
@@ -245,13 +245,15 @@ def test_wide_and_narrow_members_far_apart() -> None:
         kind = rng.choice("ab")
         x, y = (rng.choice((-1e9, 0.0, 1.0, 1e-9)) * rng.random() for _ in range(2))
         size = rng.choice((0.0, 0.0, 1e-9, 0.1, 1e9))
-        found = detector.push(event(number, kind, number, (x, y), (x + size, y), (x, y + size)))
-        wanted = {
+        detections = detector.push(
+            event(number, kind, number, (x, y), (x + size, y), (x, y + size))
+        )
+        expected = {
             other
             for other, u, v, extent in placed["b" if kind == "a" else "a"]
             if _triangles_meet((x, y, size), (u, v, extent))
         }
-        assert {min(one.members.values()) for one in found} == wanted
+        assert {min(detection.members.values()) for detection in detections} == expected
         placed[kind].append((number, x, y, size))
 
 
@@ -267,11 +269,11 @@ def _triangles_meet(a: tuple[float, float, float], b: tuple[float, float, float]
     ("change", "reason"),
     [
         ({"time": None}, "no time: its attribute 'time' is null"),
-        ({"time": "yesterday"}, "'yesterday' is no time that can be used"),
-        ({"time": "2300-01-01"}, "is no time that can be used"),
+        ({"time": "yesterday"}, "cannot be read; saw 'yesterday'"),
+        ({"time": "2300-01-01"}, "the time of the event cannot be read"),
         ({"geometry": None}, "no location: its attribute 'geometry' is null"),
         ({"geometry": "POINT EMPTY"}, "empty"),
-        ({"id": 1.5}, "the id of an event is a string or a whole number; saw 1.5"),
+        ({"id": 1.5}, "the id of an event must be a string or a whole number; saw 1.5"),
     ],
 )
 def test_events_that_cannot_be_used(change: dict[str, Any], reason: str) -> None:
@@ -317,25 +319,25 @@ def test_a_table_is_the_same_as_its_rows() -> None:
     assert {**one.stats(), "bytes": 0} == {**other.stats(), "bytes": 0}
 
 
-def test_a_new_detector_can_be_kept() -> None:
+def test_an_unused_detector_is_restored() -> None:
     detector = Detector.from_bytes(
-        Detector([COMPOSITES[0]], 2.5, time="t", most_members=9).to_bytes()
+        Detector([COMPOSITES[0]], 2.5, time="t", max_members=9).to_bytes()
     )
     assert detector.composites() == [COMPOSITES[0]]
     assert detector.stats()["live"] == 0
     assert detector.push({"t": "2024-05-01", "kinds": []}) == []
 
 
-def test_what_a_detector_refuses(tmp_path: Path) -> None:
+def test_invalid_arguments_of_a_detector(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="space must be one of"):
         Detector(space="sphere")
-    with pytest.raises(ModelError, match="lateness_s is finite and 0 or more; saw -1"):
+    with pytest.raises(ModelError, match="lateness_s must be finite and 0 or more; saw -1"):
         Detector(lateness_s=-1)
-    with pytest.raises(ModelError, match="most_members is a whole number above 0; saw 0"):
-        Detector(most_members=0)
-    with pytest.raises(ModelError, match="looks for composites"):
+    with pytest.raises(ModelError, match="max_members must be a whole number above 0; saw 0"):
+        Detector(max_members=0)
+    with pytest.raises(ModelError, match="takes composites"):
         Detector(["DIST(a, b)"])  # type: ignore[list-item]
-    with pytest.raises(StoreError, match="no state of a detector"):
+    with pytest.raises(StoreError, match="not the state of a detector"):
         Detector.from_bytes(b"junk")
     with pytest.raises(StoreError, match="cannot be read"):
         Detector.open(tmp_path / "nothing")

@@ -1,4 +1,4 @@
-"""Live members: what is found and what goes, against a plain list."""
+"""`LiveMembers`: searches and evictions, against a plain list."""
 
 from __future__ import annotations
 
@@ -27,47 +27,49 @@ def test_members_are_found_as_in_a_list(seed: int) -> None:
         watermark += rng.random() < 0.3
         box = (x, y, x + size, y + size)
         corners_x, corners_y = ([x], [y]) if size == 0.0 else ([x, x + size], [y, y + size])
-        item = live.put(np.array(corners_x), np.array(corners_y), number, number, number, (number,))
-        asked = PartnerQuery(
+        item = live.add_item(
+            np.array(corners_x), np.array(corners_y), number, number, number, (number,)
+        )
+        query = PartnerQuery(
             rng.choice(pools),
             rng.random() < 0.1,
             reach_of_phase[number // 300],
             rng.choice((10, 200, 10_000)),
             rng.choice((0, 0, number // 2)),
         )
-        at = np.array([number])
-        _, found = live.find(asked, np.array([item]), at, at)
-        reach = asked.reach
-        wanted = {
+        times = np.array([number])
+        _, members = live.find(query, np.array([item]), times, times)
+        reach = query.reach
+        expected = {
             name
-            for name, (pool, other, time, _) in kept.items()
-            if pool == asked.pool
-            and number - time <= asked.within
-            and name >= asked.since
+            for name, (pool, other_box, time, _) in kept.items()
+            if pool == query.pool
+            and number - time <= query.within
+            and name >= query.since
             and (
-                asked.everywhere
+                query.everywhere
                 or (
-                    other[0] <= box[2] + reach
-                    and other[2] >= box[0] - reach
-                    and other[1] <= box[3] + reach
-                    and other[3] >= box[1] - reach
+                    other_box[0] <= box[2] + reach
+                    and other_box[2] >= box[0] - reach
+                    and other_box[1] <= box[3] + reach
+                    and other_box[3] >= box[1] - reach
                 )
             )
         }
-        names = [live.keys[one] for one in found.tolist()]
+        names = [live.keys[entry] for entry in members.tolist()]
         assert len(names) == len(set(names))
-        assert set(names) == wanted
+        assert set(names) == expected
         if rng.random() < 0.1:
-            live.drop(item)
+            live.remove_item(item)
             continue
         pool, expiry = rng.choice(pools), watermark + rng.randrange(150)
-        live.file(item, pool, expiry)
+        live.add_to_pool(item, pool, expiry)
         kept[number] = pool, box, number, expiry
         before = len(kept)
-        kept = {name: one for name, one in kept.items() if one[3] >= watermark}
+        kept = {name: entry for name, entry in kept.items() if entry[3] >= watermark}
         assert live.evict(watermark, 10_000) == (before - len(kept), 0)
         assert len(live) == len(kept)
-    assert live.arrays.counts[NODES] > 3  # some at other levels
-    assert len(live.arrays.items) < 900  # those that went made room
-    expired, crowded = live.evict(watermark, 5)
-    assert (expired, crowded, len(live)) == (0, len(kept) - 5, 5)
+    assert live.arrays.counts[NODES] > 3  # some lie at other levels
+    assert len(live.arrays.items) < 900  # dropped items are reused
+    expired, excess = live.evict(watermark, 5)
+    assert (expired, excess, len(live)) == (0, len(kept) - 5, 5)

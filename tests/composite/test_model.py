@@ -1,4 +1,4 @@
-"""Composites as values: what they take, what they refuse, and their JSON."""
+"""Composites as values: their arguments, their errors, and their JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.composite import Asked, MemberCondition, Place, read_condition
+from fencepost.composite import MemberCondition, Operator, Predicate, read_condition
 from fencepost.cql2 import MAX_DEPTH, parse
 from fencepost.cql2.ast import ComparisonOp
 
@@ -20,23 +20,25 @@ SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
 
 
 def meeting(**changed: Any) -> fp.Composite:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "id": "m",
         "members": TWO,
         "where": ["DIST(a, b) < 500"],
         "within_s": 600,
     }
-    return fp.Composite(**(given | changed))
+    return fp.Composite(**(arguments | changed))
 
 
-def test_members_are_trees_whatever_they_were() -> None:
+def test_members_become_trees() -> None:
     as_json = {"op": "=", "args": [{"property": "kind"}, "taxi"]}
-    one = meeting()
-    assert one == meeting(members={"b": TWO["b"], "a": as_json})
-    assert one == meeting(members={"a": parse(TWO["a"]), "b": json.dumps(_json_of(TWO["b"]))})
-    assert one.members["a"] == parse("kind = 'taxi'")
-    assert (one.id, one.within_s, one.subscriber) == ("m", 600.0, "m")
-    assert one.where == (MemberCondition(Asked(Place.DIST, ComparisonOp.LT, 500.0), "a", "b"),)
+    composite = meeting()
+    assert composite == meeting(members={"b": TWO["b"], "a": as_json})
+    assert composite == meeting(members={"a": parse(TWO["a"]), "b": json.dumps(_json_of(TWO["b"]))})
+    assert composite.members["a"] == parse("kind = 'taxi'")
+    assert (composite.id, composite.within_s, composite.subscriber) == ("m", 600.0, "m")
+    assert composite.where == (
+        MemberCondition(Predicate(Operator.DIST, ComparisonOp.LT, 500.0), "a", "b"),
+    )
 
 
 def _json_of(text: str) -> dict[str, Any]:
@@ -44,22 +46,22 @@ def _json_of(text: str) -> dict[str, Any]:
     return {"op": "=", "args": [{"property": name}, value.strip("'")]}
 
 
-def test_it_is_a_frozen_value() -> None:
-    one = meeting()
+def test_a_composite_is_a_frozen_value() -> None:
+    composite = meeting()
     changed: dict[str, Any]
-    assert {one, meeting(), meeting(id="n")} == {one, meeting(id="n")}
+    assert {composite, meeting(), meeting(id="n")} == {composite, meeting(id="n")}
     for changed in (
         {"within_s": 601},
         {"where": []},
         {"subscriber": "me"},
         {"members": {"a": "TRUE", "b": "TRUE"}},
     ):
-        assert one != meeting(**changed)
+        assert composite != meeting(**changed)
     with pytest.raises(AttributeError):
-        one.within_s = 5  # type: ignore[misc]
+        composite.within_s = 5  # type: ignore[misc]
     with pytest.raises(TypeError):
-        one.members["c"] = parse("TRUE")  # type: ignore[index]
-    assert one != "m"
+        composite.members["c"] = parse("TRUE")  # type: ignore[index]
+    assert composite != "m"
 
 
 NESTED = fp.Composite(
@@ -71,7 +73,7 @@ NESTED = fp.Composite(
 
 
 @pytest.mark.parametrize("one", [meeting(), NESTED, meeting(where=[])])
-def test_it_comes_back_from_json_text_and_pickle(one: fp.Composite) -> None:
+def test_round_trips_through_json_text_and_pickle(one: fp.Composite) -> None:
     assert fp.Composite.from_json(one.to_json()) == one
     assert fp.Composite.from_json(json.dumps(one.to_json())) == one
     assert pickle.loads(pickle.dumps(one)) == one
@@ -135,26 +137,26 @@ def test_json_as_documented() -> None:
     }
 
 
-def test_its_atoms_have_paths() -> None:
+def test_atoms_have_paths() -> None:
     assert [path for path, _ in NESTED.atoms()] == [("pair", "a"), ("pair", "b"), ("c",)]
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "predicate"),
     [
-        ("IN(a, b)", Asked(Place.IN)),
-        (" ovlp ( a , b ) ", Asked(Place.OVLP)),
-        ("SPL(a, b) < 50", Asked(Place.SPL, ComparisonOp.LT, 50.0)),
-        ("DIST(a,b)<=.5", Asked(Place.DIST, ComparisonOp.LE, 0.5)),
-        ("DIST(a, b) = 500", Asked(Place.DIST, ComparisonOp.EQ, 500.0, 0.5)),
-        ("DIST(a, b) = 0 +- 2", Asked(Place.DIST, ComparisonOp.EQ, 0.0, 2.0)),
-        ("DIST(a, b) = 500 ± 0", Asked(Place.DIST, ComparisonOp.EQ, 500.0, 0.0)),
-        ("DIST(a, b) >= 1e3", Asked(Place.DIST, ComparisonOp.GE, 1000.0)),
-        ("DIST(a, b) > 0", Asked(Place.DIST, ComparisonOp.GT, 0.0)),
+        ("IN(a, b)", Predicate(Operator.IN)),
+        (" ovlp ( a , b ) ", Predicate(Operator.OVLP)),
+        ("SPL(a, b) < 50", Predicate(Operator.SPL, ComparisonOp.LT, 50.0)),
+        ("DIST(a,b)<=.5", Predicate(Operator.DIST, ComparisonOp.LE, 0.5)),
+        ("DIST(a, b) = 500", Predicate(Operator.DIST, ComparisonOp.EQ, 500.0, 0.5)),
+        ("DIST(a, b) = 0 +- 2", Predicate(Operator.DIST, ComparisonOp.EQ, 0.0, 2.0)),
+        ("DIST(a, b) = 500 ± 0", Predicate(Operator.DIST, ComparisonOp.EQ, 500.0, 0.0)),
+        ("DIST(a, b) >= 1e3", Predicate(Operator.DIST, ComparisonOp.GE, 1000.0)),
+        ("DIST(a, b) > 0", Predicate(Operator.DIST, ComparisonOp.GT, 0.0)),
     ],
 )
-def test_conditions(text: str, asked: Asked) -> None:
-    assert read_condition(text) == MemberCondition(asked, "a", "b")
+def test_conditions(text: str, predicate: Predicate) -> None:
+    assert read_condition(text) == MemberCondition(predicate, "a", "b")
 
 
 BAD_CONDITIONS = {
@@ -163,15 +165,15 @@ BAD_CONDITIONS = {
     "DIST(a, b) <> 5": (11, "a comparison"),
     "DIST(a b) < 5": (7, "and another member"),
     "DIST(a, b) < 0": (13, "write OVLP(a, b) for contact"),
-    "DIST(a, b) >= 0": (14, "leave this condition out"),
+    "DIST(a, b) >= 0": (14, "leave the condition out"),
     "DIST(a, b) < -1": (13, "0 or more; saw -1"),
-    "SPL(a, b) > 5": (12, "SPL is compared with < only"),
-    "IN(a, b) AND IN(b, a)": (9, "each condition is an item"),
-    "IN(a, BOX(1 2))": (6, "there is no geometry BOX"),
+    "SPL(a, b) > 5": (12, "SPL allows only the comparison <"),
+    "IN(a, b) AND IN(b, a)": (9, "each condition is a separate item"),
+    "IN(a, BOX(1 2))": (6, "unknown geometry type BOX"),
     "IN(a, POINT(1))": (12, "a point of"),
     "IN(a, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))": (6, "crosses itself"),
     "IN(a, CIRCLE(1, 2, 0))": (19, "a radius above 0"),
-    "IN(POINT(1 2), POINT(1 2))": (15, "both are constants"),
+    "IN(POINT(1 2), POINT(1 2))": (15, "both operands are constants"),
     "IN('a', b)": (3, "has no meaning here"),
 }
 
@@ -210,7 +212,7 @@ A, B = {"member": "a"}, {"member": "b"}
         None,
     ],
 )
-def test_what_is_no_condition(condition: object) -> None:
+def test_invalid_conditions(condition: object) -> None:
     with pytest.raises(fp.LanguageError, match="saw"):
         meeting(where=[condition])
 
@@ -221,16 +223,16 @@ def test_what_is_no_condition(condition: object) -> None:
         ({"id": ""}, "not empty"),
         ({"members": {}}, "a mapping of names to expressions"),
         ({"members": ["a"]}, "a mapping of names to expressions"),
-        ({"members": {"a b": "TRUE"}}, "is a word; saw 'a b'"),
-        ({"members": {1: "TRUE"}}, "is a word; saw 1"),
-        ({"members": {f"a{k}": "TRUE" for k in range(65)}}, "64 are the most"),
+        ({"members": {"a b": "TRUE"}}, "must be a word; saw 'a b'"),
+        ({"members": {1: "TRUE"}}, "must be a word; saw 1"),
+        ({"members": {f"a{k}": "TRUE" for k in range(65)}}, "64 are allowed"),
         ({"members": {"a": "x ="}}, "member 'a' of 'm': column 4"),
         ({"members": {"a": 5}}, "member 'a' of 'm': an expression is CQL2"),
         ({"members": {"a": {"id": "x", "members": {}}}}, "member 'a' of 'm': the composite lacks"),
         ({"where": "DIST(a, b) < 5"}, "a list of conditions"),
-        ({"where": ["DIST(a, c) < 5"]}, "names 'c', which is no member"),
+        ({"where": ["DIST(a, c) < 5"]}, "names 'c', which is not a member"),
         ({"where": ["DIST(a, a) < 5"]}, "relates 'a' to itself"),
-        ({"within_s": None}, "no window of time"),
+        ({"within_s": None}, "no time window"),
         ({"within_s": 0}, "a number above 0; saw 0"),
         ({"within_s": float("inf")}, "a number above 0"),
         ({"within_s": "60"}, "a number above 0"),
@@ -238,19 +240,19 @@ def test_what_is_no_condition(condition: object) -> None:
         ({"subscriber": 5}, "the subscriber"),
     ],
 )
-def test_what_is_no_composite(changed: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(fp.FencepostError) as caught:
         meeting(**changed)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("given", ["[]", "{}", '{"id": 1}', "{", 5, {"id": "x", "other": 1}])
-def test_what_is_no_composite_in_json(given: Any) -> None:
+def test_invalid_json(given: Any) -> None:
     with pytest.raises(fp.FencepostError):
         fp.Composite.from_json(given)
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_is_limited() -> None:
     one = meeting()
     for _ in range(MAX_DEPTH - 1):
         one = meeting(members={"a": one, "b": "TRUE"})
@@ -291,7 +293,7 @@ def test_json_is_a_composite_or_refused(members: object, where: object, within_s
     given = {"id": "x", "members": members, "where": where, "within_s": within_s}
     for one in (given, given | {"members": {"a": "TRUE", "b": members}, "within_s": 5}, members):
         try:
-            found = fp.Composite.from_json(one)  # type: ignore[arg-type]
+            composite = fp.Composite.from_json(one)  # type: ignore[arg-type]
         except fp.FencepostError:
             continue
-        assert fp.Composite.from_json(found.to_json()) == found
+        assert fp.Composite.from_json(composite.to_json()) == composite

@@ -1,4 +1,4 @@
-"""Pairs, which one compiled call finds: against brute force, and against joining part by part."""
+"""Pair joins in one compiled call: against brute force, and against joins part by part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from fencepost.composite import Composite, Detector, joiner
-from fencepost.composite.pair_join_plan import Cast, cast_of
+from fencepost.composite.pair_join_plan import PairJoinPlan, plan_pair_join
 from tests.composite import brute_force
 from tests.composite.test_detector import COMPOSITES, event, has, pair, pushed, stream
 
@@ -25,24 +25,24 @@ PAIRS = [one for one in PAIRS if one.id != "two"]
 
 @contextmanager
 def in_parts() -> Iterator[None]:
-    """Have events that are pushed joined part by part, pairs as well."""
-    with mock.patch.object(joiner, "cast_of", return_value=None):
+    """Have pushed events joined part by part, pairs as well."""
+    with mock.patch.object(joiner, "plan_pair_join", return_value=None):
         yield
 
 
 @contextmanager
 def in_one_call() -> Iterator[None]:
-    """See to it that events that are pushed complete pairs only."""
-    spied: list[Cast | None] = []
+    """Assert that pushed events are joined in one call."""
+    plans: list[PairJoinPlan | None] = []
 
-    def spy(*given: Any) -> Cast | None:
-        spied.append(cast_of(*given))
-        return spied[-1]
+    def spy(*args: Any) -> PairJoinPlan | None:
+        plans.append(plan_pair_join(*args))
+        return plans[-1]
 
-    with mock.patch.object(joiner, "cast_of", spy):
+    with mock.patch.object(joiner, "plan_pair_join", spy):
         yield
-    assert spied
-    assert None not in spied
+    assert plans
+    assert None not in plans
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -58,71 +58,75 @@ def test_pairs_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
 
 SETTINGS: list[dict[str, Any]] = [
     {},
-    {"most_members": 7},
-    {"most_found": 1},
-    {"most_members": 12, "most_found": 2},
+    {"max_members": 7},
+    {"max_detections": 1},
+    {"max_members": 12, "max_detections": 2},
     {"space": "wgs84"},
 ]
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("seed", range(3))
-def test_they_are_the_same_part_by_part(settings: dict[str, Any], seed: int) -> None:
+def test_joins_of_pairs_equal_joins_part_by_part(settings: dict[str, Any], seed: int) -> None:
     rng = random.Random(f"{settings} {seed}")
     events = stream(rng, 120, spread=rng.choice((0, 3)))
     composites = PAIRS
     if settings.get("space") == "wgs84":
         composites = [pair(f"DIST(a, b) {text}") for text in ("< 200000", "= 3e5 +- 1e5", "> 9e5")]
         composites += [pair("SPL(a, b) < 250000"), pair("OVLP(a, b)"), pair("IN(a, b)", 3)]
-        # Beside the antimeridian and a pole as well.
+        # Some streams lie near the antimeridian or a pole.
         shift = rng.choice(((0, 0), (172, 0), (-20, 81)))
         events = [moved(one, *shift) for one in events]
     quick = Detector(composites, 4, **settings)
     slow = Detector(composites, 4, **settings)
     for number, one in enumerate(events):
-        found = quick.push(one)
+        detections = quick.push(one)
         with in_parts():
-            given = slow.push(one)
-        if "most_found" in settings:  # which of them is not said
-            assert sorted(d.composite for d in found) == sorted(d.composite for d in given)
+            expected = slow.push(one)
+        if "max_detections" in settings:  # which detections remain is unspecified
+            assert sorted(d.composite for d in detections) == sorted(d.composite for d in expected)
         else:
-            assert {*map(repr, found)} == {*map(repr, given)}, number
-        assert len(found) == len(given)
+            assert {*map(repr, detections)} == {*map(repr, expected)}, number
+        assert len(detections) == len(expected)
         if number == 60:
             for detector in (quick, slow):
                 detector.remove(composites[0].id)
                 detector.add(pair("DIST(a, b) < 1.5", 20, "b", "c"))
-    mine, other = quick.stats(), slow.stats()
-    for stats in (mine, other):
+    quick_stats, slow_stats = quick.stats(), slow.stats()
+    for stats in (quick_stats, slow_stats):
         del stats["bytes"]
-    assert mine == other
-    assert mine["detections"] > 20
+    assert quick_stats == slow_stats
+    assert quick_stats["detections"] > 20
     batch = Detector(composites, 4, **settings).push_batch(events[:60])
     single = Detector(composites, 4, **settings)
     assert batch == [detection for one in events[:60] for detection in single.push(one)]
 
 
-def moved(one: dict[str, Any], lon: float, lat: float) -> dict[str, Any]:
-    points = [(min(x + lon, 180.0), min(y + lat, 90.0)) for x, y in one["points"]]
-    return event(one["id"], "".join(one["kinds"]), one["at"], *points)
+def moved(original: dict[str, Any], lon: float, lat: float) -> dict[str, Any]:
+    points = [(min(x + lon, 180.0), min(y + lat, 90.0)) for x, y in original["points"]]
+    return event(original["id"], "".join(original["kinds"]), original["at"], *points)
 
 
-def test_an_event_may_find_more_than_there_was_room_for() -> None:
+def test_the_buffer_of_pairs_grows() -> None:
     detector = Detector([pair("DIST(a, b) <= 5"), pair(None)])
     for number in range(150):
         assert detector.push(event(number, "a", 0, (0.0, number % 6))) == []
-    found = detector.push(event("last", "b", 1, (3.0, 4.0)))
-    at_most_5 = {n for n in range(150) if 9 + (4 - n % 6) ** 2 <= 25}
-    assert [one.members["a"] for one in found[: len(at_most_5)]] == sorted(at_most_5, reverse=True)
-    assert len(found) == len(at_most_5) + 150
+    detections = detector.push(event("last", "b", 1, (3.0, 4.0)))
+    within_5 = {n for n in range(150) if 9 + (4 - n % 6) ** 2 <= 25}
+    assert [detection.members["a"] for detection in detections[: len(within_5)]] == sorted(
+        within_5, reverse=True
+    )
+    assert len(detections) == len(within_5) + 150
     assert detector.push(event("again", "b", 1, (3.0, 4.0))) != []
     assert detector.stats()["live"] == 152
 
 
-def test_an_event_may_play_many_parts() -> None:
+def test_an_event_may_take_many_parts() -> None:
     wide = [pair(f"DIST(a, b) < {2.0**k}", 10 + k, "a", kind) for k in range(24) for kind in "bc"]
     detector = Detector(wide)
     detector.push(event("a", "a", 0, (0.0, 0.0)))
     with in_one_call():
-        found = detector.push(event("bc", "bc", 0, (100.0, 0.0)))
-    assert {one.composite for one in found} == {one.id for one in wide if one.within_s >= 17}
+        detections = detector.push(event("bc", "bc", 0, (100.0, 0.0)))
+    assert {item.composite for item in detections} == {
+        item.id for item in wide if item.within_s >= 17
+    }

@@ -1,4 +1,4 @@
-"""`Detector` on the ellipsoid: against brute force with the reference's metres."""
+"""`Detector` on the ellipsoid: against brute force with the reference's distances."""
 
 from __future__ import annotations
 
@@ -69,19 +69,22 @@ def _shape(points: tuple[Any, ...]) -> BaseGeometry:
 
 
 def _in_metres(condition: MemberCondition, places: Any) -> bool:
-    """As `brute_force` has it, but for distances."""
-    asked = condition.asked
-    if asked.place.value in ("in", "ovlp"):
+    """Return what `brute_force.holds` returns, with distances in metres."""
+    predicate = condition.predicate
+    if predicate.operator.value in ("in", "ovlp"):
         return _planar(condition, places)
     a, b = (tuple(places[name]) for name in (condition.left, condition.right))
-    assert asked.distance is not None
-    if asked.place.value == "spl":
-        return ellipsoid.same_place(_shape(a), _shape(b), asked.distance)
-    assert asked.compare is not None
-    if asked.compare.value == "=":
-        most, least = asked.distance + asked.tolerance, asked.distance - asked.tolerance
-        return _within(a, b, most) and not _within(a, b, least)
-    return _within(a, b, asked.distance) == (asked.compare.value in ("<", "<="))
+    assert predicate.distance is not None
+    if predicate.operator.value == "spl":
+        return ellipsoid.same_place(_shape(a), _shape(b), predicate.distance)
+    assert predicate.compare is not None
+    if predicate.compare.value == "=":
+        upper, lower = (
+            predicate.distance + predicate.tolerance,
+            predicate.distance - predicate.tolerance,
+        )
+        return _within(a, b, upper) and not _within(a, b, lower)
+    return _within(a, b, predicate.distance) == (predicate.compare.value in ("<", "<="))
 
 
 @cache
@@ -122,9 +125,9 @@ def test_detections_are_those_of_brute_force(
     monkeypatch.setattr(brute_force, "holds", _in_metres)
     rng = random.Random(seed)
     events = []
-    for one in stream(rng, 24, spread=2):
-        points = [place(*point) for point in one["points"][: None if extent else 1]]
-        events.append(event(one["id"], "".join(one["kinds"]), one["at"], *points))
+    for original in stream(rng, 24, spread=2):
+        points = [place(*point) for point in original["points"][: None if extent else 1]]
+        events.append(event(original["id"], "".join(original["kinds"]), original["at"], *points))
     expected = brute_force.detections(composites, events, 3)
     detector = Detector(composites, 3, space="wgs84")
     detector, total = pushed(detector, events, expected, tmp_path / "state")
@@ -137,13 +140,13 @@ def test_a_detection_over_the_antimeridian_has_two_pieces() -> None:
     two = pair(f"DIST(a, b) < {20 * KM}")
     detector = Detector([two], space="wgs84")
     detector.push(event("x", "a", 0, (179.95, 10.0)))
-    [found] = detector.push(event("y", "b", 1, (-179.95, 10.0)))
-    assert found.geometry["type"] == "MultiLineString"
-    pieces = sorted(sorted(x for x, _ in one) for one in found.geometry["coordinates"])
+    [detection] = detector.push(event("y", "b", 1, (-179.95, 10.0)))
+    assert detection.geometry["type"] == "MultiLineString"
+    pieces = sorted(sorted(x for x, _ in piece) for piece in detection.geometry["coordinates"])
     assert pieces == [pytest.approx([-180.0, -179.95]), pytest.approx([179.95, 180.0])]
 
 
-def test_locations_that_may_go_either_way_round_are_refused() -> None:
+def test_locations_over_180_degrees_wide_are_refused() -> None:
     detector = Detector([pair("OVLP(a, b)")], space="wgs84")
     with pytest.raises(ModelError, match="more than 180 degrees apart"):
         detector.push(event("x", "a", 0, (179.0, 0.0), (-179.0, 0.0)))
@@ -155,7 +158,7 @@ def test_locations_that_may_go_either_way_round_are_refused() -> None:
     assert "180 degrees" in letters[0][1]
 
 
-def test_composites_within_others_that_may_go_either_way_round_play_no_part() -> None:
+def test_nested_detections_over_180_degrees_wide_are_dropped() -> None:
     outer = Composite("outer", {"pair": NEST, "c": has("c")}, ["OVLP(pair, c)"], 8)
     detector = Detector([outer], space="wgs84")
     detector.push(event("x", "a", 0, (179.995, 0.0)))
@@ -164,15 +167,15 @@ def test_composites_within_others_that_may_go_either_way_round_play_no_part() ->
     assert detector.stats()["too_wide"] == 1
 
 
-@pytest.mark.parametrize("most", [1, 3, 1000])
-def test_one_event_completes_at_most_so_many(most: int) -> None:
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_max_detections_limits_what_one_event_completes(limit: int) -> None:
     anything = Composite("all", {"p": has("a"), "q": has("a"), "r": has("b")}, [], 100)
-    limited, free = Detector([anything], most_found=most), Detector([anything])
+    limited, free = Detector([anything], max_detections=limit), Detector([anything])
     for number in range(8):
         for detector in (limited, free):
             detector.push(event(number, "a", number, (0.0, 0.0)))
-    some, every = (one.push(event("last", "b", 9, (0.0, 0.0))) for one in (limited, free))
+    some, every = (d.push(event("last", "b", 9, (0.0, 0.0))) for d in (limited, free))
     assert len(every) == 8 * 7
-    assert len(some) == min(most, 56)
+    assert len(some) == min(limit, 56)
     assert {repr(one.members) for one in some} <= {repr(one.members) for one in every}
-    assert (limited.stats()["cut_short"] > 0) == (most < 56)
+    assert (limited.stats()["cut_short"] > 0) == (limit < 56)

@@ -1,28 +1,23 @@
-"""Patterns of several events that are related in space and near in time.
+"""Composites: patterns of several events that are related in space and close in time.
 
-- `arrivals`: What a detector needs of an event: its time, its location and its id
-- `detection`: `Detection`: the events that a composite was looking for
-- `detector`: `Detector`: composites in, events past, detections out
-- `detector_state`: The state of a detector as one Arrow file: what is live as rows, the rest in
-  its metadata
-- `event_clock`: `Clock`: how far events have come by their own times, and which of them are too
-  late
-- `event_hulls`: Where events happened, as convex hulls; whether what is asked of two of them
-  holds, exactly
-- `event_tables`: The events of a table, as a detector needs them
-- `join_plan`: How the members of a composite are joined: in which order, by which conditions
-- `joiner`: `Joiner`: an event that arrives is joined with what is live, and kept for those to
-  come
-- `live_members`: `LiveMembers`: what may still be part of a detection, and how it is found
-- `member_conditions`: Conditions between the members of a composite: values, and their text and
-  JSON
-- `member_relations`: Which pairs of items are related as a condition asks: exactly, many pairs at
-  a time
-- `model`: `Composite`: several events, how they are related in space, and how near they are in
+- `detection`: `Detection`: the events that match a composite together
+- `detector`: `Detector`: finds composites in a sequence of events
+- `detector_state`: The state of a detector as an Arrow file: live items as rows, the rest as
+  metadata
+- `event_clock`: `Clock`: the newest event time, the numbers of events, and which are too late
+- `event_hulls`: `Location`: the convex hull of an event; `holds`: exact predicates on two of them
+- `event_tables`: The events of a table, read and matched for a detector
+- `event_values`: The time, the id and the location of an event, read from its attributes
+- `join_plan`: `Join`: in which order, and by which conditions, members are joined
+- `joiner`: `Joiner`: joins each event with the live members, and keeps it for later events
+- `live_members`: `LiveMembers`: items that may still be part of a detection, by pool, place and
   time
-- `pair_join_plan`: What an event plays, laid out for one compiled call
+- `member_conditions`: `MemberCondition`: a condition between members, read from text or JSON
+- `member_relations`: Spatial predicates on many pairs of items at a time, exactly
+- `model`: `Composite`: several events, related in space and close in time
+- `pair_join_plan`: `PairJoinPlan`: the roles of an event, for one call of a kernel
   (`fencepost.kernels.detect.join_partners`)
-- `registry`: `Registry`: the composites of a detector, and which parts of them an event plays
+- `registry`: `Registry`: the composites of a detector, and the pools of candidates for members
 """
 
 from __future__ import annotations
@@ -34,9 +29,9 @@ from fencepost.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from fencepost.composite.detector import Detector
     from fencepost.composite.member_conditions import (
-        Asked,
         MemberCondition,
-        Place,
+        Operator,
+        Predicate,
         Region,
         circle,
         read_condition,
@@ -44,11 +39,11 @@ if TYPE_CHECKING:
     from fencepost.composite.model import Composite
 
 __all__ = [
-    "Asked",
     "Composite",
     "Detector",
     "MemberCondition",
-    "Place",
+    "Operator",
+    "Predicate",
     "Region",
     "circle",
     "read_condition",
@@ -59,9 +54,9 @@ if not TYPE_CHECKING:
         __name__,
         {
             "member_conditions": [
-                "Asked",
+                "Predicate",
                 "MemberCondition",
-                "Place",
+                "Operator",
                 "Region",
                 "circle",
                 "read_condition",

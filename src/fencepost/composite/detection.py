@@ -1,4 +1,4 @@
-"""`Detection`: the events that a composite was looking for."""
+"""`Detection`: the events that match a composite together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from fencepost.composite.arrivals import is_too_wide
+from fencepost.composite.event_values import is_too_wide
 from fencepost.events.times import format_instant
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
@@ -20,20 +20,20 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """Events that answer a composite together.
+    """A match of a composite: one event for each of its members.
 
     Attributes
     ----------
     composite, subscriber : str
-        Whose it is.
+        The id of the composite and its subscriber.
     members : mapping
-        By the name of a member, the id of its event; of a composite within, such a mapping.
+        The id of the event by member; for a nested composite, a mapping of the same form.
     earliest, latest : int
-        The times of its first and its last event, in nanoseconds since 1970.
+        The times of the first and the last event, in nanoseconds since 1970.
     points : tuple of (x, y)
-        Of all its members; their hull is its location.
+        The points of all events; their hull is the location of the detection.
     space : Space
-        What these mean.
+        The space of the coordinates.
     """
 
     composite: str
@@ -46,37 +46,39 @@ class Detection:
 
     @property
     def time(self) -> str:
-        """When it was complete: the time of its latest event, in ISO 8601."""
+        """The time of the latest event, in ISO 8601."""
         return format_instant(self.latest)
 
     @property
     def geometry(self) -> dict[str, Any]:
-        """Its location, the hull of all points, as GeoJSON: a point, a line or a polygon.
+        """The hull of all points as GeoJSON: a point, a line or a polygon.
 
-        On the Earth, where they lie on both sides of the antimeridian, in two pieces.
+        In WGS84, a hull across the antimeridian is cut into two pieces.
         """
         x, y = (np.array(values) for values in zip(*self.points, strict=True))
-        across = self.space is Space.WGS84 and is_too_wide(x)
-        east = np.where(x < 0.0, x + 360.0, x) if across else x
-        across = across and not is_too_wide(east)
-        hull = build_hulls(Hulls(east if across else x, y, np.array([0, len(x)])))
-        found = geometry_of(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
-        return _cut(found) if across else found
+        crosses_antimeridian = self.space is Space.WGS84 and is_too_wide(x)
+        unwrapped_x = np.where(x < 0.0, x + 360.0, x) if crosses_antimeridian else x
+        crosses_antimeridian = crosses_antimeridian and not is_too_wide(unwrapped_x)
+        hull = build_hulls(
+            Hulls(unwrapped_x if crosses_antimeridian else x, y, np.array([0, len(x)]))
+        )
+        geometry = _hull_geometry(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
+        return _cut_at_antimeridian(geometry) if crosses_antimeridian else geometry
 
 
-def _cut(geometry: dict[str, Any]) -> dict[str, Any]:
-    """A geometry whose longitudes go on beyond 180, cut there."""
-    whole = shapely.from_geojson(json.dumps(geometry))
-    west = shapely.intersection(whole, shapely.box(0.0, -90.0, 180.0, 90.0))
-    east = shapely.intersection(whole, shapely.box(180.0, -90.0, 360.0, 90.0))
-    moved = shapely.transform(east, lambda points: points - [360.0, 0.0])
-    both = [one for one in (west, moved) if one.geom_type == whole.geom_type]
-    found: dict[str, Any] = json.loads(shapely.to_geojson(shapely.union_all(both)))
-    return found
+def _cut_at_antimeridian(geometry: dict[str, Any]) -> dict[str, Any]:
+    """Return a geometry that extends beyond 180 degrees, cut there into two pieces."""
+    shape = shapely.from_geojson(json.dumps(geometry))
+    west = shapely.intersection(shape, shapely.box(0.0, -90.0, 180.0, 90.0))
+    east = shapely.intersection(shape, shapely.box(180.0, -90.0, 360.0, 90.0))
+    wrapped = shapely.transform(east, lambda points: points - [360.0, 0.0])
+    pieces = [piece for piece in (west, wrapped) if piece.geom_type == shape.geom_type]
+    cut: dict[str, Any] = json.loads(shapely.to_geojson(shapely.union_all(pieces)))
+    return cut
 
 
-def geometry_of(corners: Points) -> dict[str, Any]:
-    """The GeoJSON of a hull with these corners."""
+def _hull_geometry(corners: Points) -> dict[str, Any]:
+    """Return the GeoJSON of a hull with these corners."""
     if len(corners) == 1:
         return {"type": "Point", "coordinates": [*corners[0]]}
     if len(corners) == 2:

@@ -1,4 +1,4 @@
-"""`Detector`: composites in, events past, detections out."""
+"""`Detector`: finds composites in a sequence of events."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from fencepost.composite import detector_state
-from fencepost.composite.arrivals import (
-    Names,
-    check_location,
-    id_of,
-    location_of,
-    time_of,
-)
 from fencepost.composite.detection import Detection
 from fencepost.composite.event_clock import Clock
-from fencepost.composite.event_tables import Arrival, arrivals
+from fencepost.composite.event_tables import MatchedEvent, match_events
+from fencepost.composite.event_values import (
+    AttributeNames,
+    check_location,
+    parse_id,
+    parse_time_ns,
+    read_hull,
+)
 from fencepost.composite.joiner import Joiner
 from fencepost.composite.live_members import Floats, Key, LiveMembers
 from fencepost.composite.model import Composite
@@ -34,32 +34,31 @@ from fencepost.geometry.space import parse_space
 
 
 class Detector:
-    """Finds the events that answer composites together.
+    """Finds the events that match composites together.
 
     Parameters
     ----------
     composites : iterable of Composite
     lateness_s : float
-        How far behind the newest event that was seen another may be, in seconds of their own
-        times. What is later is not joined.
+        How far an event's time may be behind the newest time seen. Later events are not joined.
     time, geometry, id : str
-        The attributes of events that hold their time, their location and their name. An event
-        without an id is called by its number, from 0.
-    most_members : int, optional
-        How many events, each counted once for every part it can play, are kept at most. Beyond
-        that, those that would go next go first. No limit if left out.
+        The attributes of events that hold their time, location and id. An event without an id is
+        identified by its number, from 0.
+    max_members : int, optional
+        The maximum number of live members; an event counts once for each part it can take. Beyond
+        it, the members that expire next are dropped. No limit if left out.
     space : {"planar", "wgs84"}
-        What coordinates mean. Distances are in their unit, or in metres on the ellipsoid.
-    most_found : int, optional
-        How many detections of a composite one event completes at most, so that one of many
-        members that fit everywhere does not stop the others. No limit if left out.
+        The space of the coordinates. Distances are in their unit, or in metres on the ellipsoid.
+    max_detections : int, optional
+        The maximum number of detections of a composite that one event completes, so that a
+        composite of many unrelated members cannot block the others. No limit if left out.
 
     Notes
     -----
-    An event is joined with what came before it, so each detection is reported once, when its last
-    event arrives, whatever the order of their times. `docs/events.md` has the rules.
+    An event is joined with the events that arrived before it. So each detection is reported once,
+    when its last event arrives, whatever the order of the times. `docs/events.md` has the rules.
 
-    A detector may be used from many threads; one event is joined at a time.
+    A detector is thread-safe; it joins one event at a time.
 
     Examples
     --------
@@ -72,8 +71,8 @@ class Detector:
     >>> noon = {"time": "2024-05-01T12:00:00Z"}
     >>> d.push({"id": "t7", "kind": "taxi", "geometry": "POINT (0 0)", **noon})
     []
-    >>> [found] = d.push({"id": "r1", "kind": "rider", "geometry": "POINT (30 40)", **noon})
-    >>> found.members
+    >>> [detection] = d.push({"id": "r1", "kind": "rider", "geometry": "POINT (30 40)", **noon})
+    >>> detection.members
     {'taxi': 't7', 'rider': 'r1'}
     """
 
@@ -85,52 +84,52 @@ class Detector:
         time: str = "time",
         geometry: str = "geometry",
         id: str = "id",
-        most_members: int | None = None,
+        max_members: int | None = None,
         space: str = "planar",
-        most_found: int | None = None,
+        max_detections: int | None = None,
     ) -> None:
-        for name, most in (("most_members", most_members), ("most_found", most_found)):
-            if most is not None and not _is_count(most):
-                raise ModelError(f"{name} is a whole number above 0; saw {short_repr(most)}")
+        for name, limit in (("max_members", max_members), ("max_detections", max_detections)):
+            if limit is not None and not _is_count(limit):
+                raise ModelError(f"{name} must be a whole number above 0; saw {short_repr(limit)}")
         self._space = parse_space(space)
-        self._names = Names(time, geometry, id)
-        self._most = most_members, most_found
+        self._names = AttributeNames(time, geometry, id)
+        self._limits = max_members, max_detections
         self._lock = RLock()
         self._clock = Clock(lateness_s)
         self._live = LiveMembers()
-        self._registry = Registry(self._live, self._space, most_found)
-        self._joiner = Joiner(self._live, self._registry, self._clock, self._space, *self._most)
-        self._x, self._y = np.empty(1), np.empty(1)  # of an event at a time, where it is a point
+        self._registry = Registry(self._live, self._space, max_detections)
+        self._joiner = Joiner(self._live, self._registry, self._clock, self._space, *self._limits)
+        self._x, self._y = np.empty(1), np.empty(1)  # the corner of an event that is a point
         for composite in composites:
             self.add(composite)
 
     # Composites
 
     def add(self, composite: Composite) -> None:
-        """Look for another composite, in the events that come from now on.
+        """Add a composite; it counts the events that arrive from now on.
 
         Raises
         ------
         ModelError
-            Where there is one with its id.
+            If the detector has a composite with the same id.
         """
         if not isinstance(composite, Composite):
-            raise ModelError(f"a detector looks for composites; saw {short_repr(composite)}")
+            raise ModelError(f"a detector takes composites; saw {short_repr(composite)}")
         with self._lock:
-            self._registry.add(composite, self._clock.next)
-            self._joiner.plan_anew()
+            self._registry.add(composite, self._clock.next_number)
+            self._joiner.forget_plans()
 
     def remove(self, id: str) -> bool:
-        """Stop looking for a composite; whether there was one.
+        """Remove a composite. Return whether it existed.
 
-        What is kept for it alone goes when its time is over.
+        Events that are kept for it alone are dropped when they expire.
         """
         with self._lock:
-            self._joiner.plan_anew()
+            self._joiner.forget_plans()
             return self._registry.remove(id)
 
     def composites(self) -> list[Composite]:
-        """What is looked for, in the order in which it came."""
+        """Return the composites in the order in which they were added."""
         return [composite for composite, _ in self._registry.composites()]
 
     def __len__(self) -> int:
@@ -139,129 +138,141 @@ class Detector:
     # Events
 
     def push(self, event: object, dead_letters: DeadLetters | None = None) -> list[Detection]:
-        """The detections that an event makes complete.
+        """Process an event. Return the detections that it completes.
 
         Parameters
         ----------
         event : mapping, GeoJSON Feature, or table row
         dead_letters : list, optional
-            Collects (0, reason) if the event is too late or cannot be used. Without it, one that
-            cannot be used is an error, and one that is too late is counted only.
+            Collects (0, reason) if the event is too late or unusable. Without it, an unusable event
+            raises an error, and a late event is only counted.
 
         Raises
         ------
         ModelError
-            Where it has no time or, if it plays a part, no location.
+            If the event has no time or, if it matches a member, no location.
         """
         with self._lock:
             try:
-                given = attributes(event)
-                at = time_of(given.get(self._names.time), self._names.time)
-                key = id_of(given.get(self._names.id), self._clock.next)
-                if self._clock.is_late(at):
-                    reason = self._clock.pass_over(at)
+                values = attributes(event)
+                time_ns = parse_time_ns(values.get(self._names.time), self._names.time)
+                key = parse_id(values.get(self._names.id), self._clock.next_number)
+                if self._clock.is_late(time_ns):
+                    reason = self._clock.reject(time_ns)
                     if dead_letters is not None:
                         dead_letters.append((0, reason))
                     return []
-                pools = self._registry.played(given)
+                pools = self._registry.match(values)
                 x, y = self._x, self._y
                 if pools:
-                    x, y = self._corners(given.get(self._names.geometry))
+                    x, y = self._corners(values.get(self._names.geometry))
             except FencepostError as error:
                 if dead_letters is None:
                     raise
                 dead_letters.append((0, str(error)))
                 return []
-            return self._joiner.arrive(at, key, pools, x, y)
+            return self._joiner.join_event(time_ns, key, pools, x, y)
 
-    def _corners(self, place: object) -> tuple[Floats, Floats]:
-        """Those of the hull of a location; a point's are there until the next."""
-        point = parse_point(place)
-        far, high = self._space.limits
-        if point is not None and abs(point[0]) <= far and abs(point[1]) <= high:
-            # Adding 0.0 makes a 0.0 of -0.0, as readers do.
+    def _corners(self, location: object) -> tuple[Floats, Floats]:
+        """Return the corners of a location's hull.
+
+        Those of a point are valid until the next call.
+        """
+        point = parse_point(location)
+        max_x, max_y = self._space.limits
+        if point is not None and abs(point[0]) <= max_x and abs(point[1]) <= max_y:
+            # Adding 0.0 turns -0.0 into 0.0, as the readers of geometries do.
             self._x[0], self._y[0] = point[0] + 0.0, point[1] + 0.0
             return self._x, self._y
-        hull = location_of(place, self._names.geometry)
+        hull = read_hull(location, self._names.geometry)
         check_location(self._space, hull.x, hull.y)
         return hull.x, hull.y
 
     def push_batch(self, table: object, dead_letters: DeadLetters | None = None) -> list[Detection]:
-        """The detections that the events of a table make complete, in the order of its rows.
+        """Process the events of a table in row order. Return the detections that they complete.
 
-        An event of an Arrow table takes half the time that `push` takes, a mapping two thirds.
+        An event of an Arrow table takes half the time of `push`, a mapping two thirds.
 
         Parameters
         ----------
         table : Arrow table or record batch, pandas or GeoPandas DataFrame, or sequence of events
         dead_letters : list, optional
-            Collects (row, reason) of events that are too late or cannot be used. Without it, one
-            that cannot be used refuses the whole table.
+            Collects (row, reason) of events that are too late or unusable. Without it, an unusable
+            event raises an error before any event is processed.
         """
         with self._lock:
-            events, bad = arrivals(table, self._registry.matcher, self._names, self._space)
-            return self.push_arrivals(events, bad, dead_letters)
+            events, bad = match_events(table, self._registry.matcher, self._names, self._space)
+            return self.push_matched_events(events, bad, dead_letters)
 
-    def push_arrivals(
-        self, events: Iterable[Arrival], bad: DeadLetters, dead_letters: DeadLetters | None = None
+    def push_matched_events(
+        self,
+        events: Iterable[MatchedEvent],
+        bad: DeadLetters,
+        dead_letters: DeadLetters | None = None,
     ) -> list[Detection]:
-        """The same for events that were read and matched already; bad : those that cannot be used.
+        """Process events that were read and matched with `atoms`, as `push_batch` does.
 
-        They were matched with what `atoms` gives, and nothing was added or removed since.
+        bad : the row and the reason of each unusable event. No composite was added or removed since
+        the events were matched.
         """
         if bad and dead_letters is None:
-            first = "; ".join(f"row {row}: {why}" for row, why in sorted(bad)[:10])
-            raise ModelError(f"{len(bad)} events cannot be used, so none was: {first}")
+            first = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
+            raise ModelError(f"{len(bad)} events cannot be used, so none was processed: {first}")
         with self._lock:
             letters = [*bad]
-            clock, pools_of, arrive = self._clock, self._registry.pools, self._joiner.arrive
-            found: list[Detection] = []
-            for row, at, key, atoms, x, y in events:
-                if clock.is_late(at):
-                    letters.append((row, clock.pass_over(at)))
+            clock, pools_of, join_event = (
+                self._clock,
+                self._registry.pools_of,
+                self._joiner.join_event,
+            )
+            detections: list[Detection] = []
+            for row, time_ns, key, atoms, x, y in events:
+                if clock.is_late(time_ns):
+                    letters.append((row, clock.reject(time_ns)))
                     continue
-                name = clock.next if key is None else key
-                found += arrive(at, name, pools_of(atoms), x, y, evicts=False)
+                event_key = clock.next_number if key is None else key
+                detections += join_event(time_ns, event_key, pools_of(atoms), x, y, evicts=False)
             self._joiner.evict()
             if dead_letters is not None:
                 dead_letters.extend(sorted(letters))
-            return found
+            return detections
 
-    # Parts that were matched elsewhere
+    # Events that were matched elsewhere
 
     def atoms(self) -> dict[Condition, str]:
-        """The expressions on single events, and what `push_part` calls them."""
+        """Return the expressions on single events, each with its name for `push_matched`."""
         return self._registry.atoms()
 
-    def push_part(
-        self, at: int, key: Key, atoms: Iterable[str], x: Floats, y: Floats
+    def push_matched(
+        self, time_ns: int, key: Key, atoms: Iterable[str], x: Floats, y: Floats
     ) -> list[Detection]:
-        """The same as `push`, of an event that is known to match these expressions.
+        """Process an event that is known to match these atoms, as `push` does.
 
-        x, y : the corners of its hull, as `fencepost.kernels.geometry.convex_hulls` gives them.
+        x, y : the corners of its hull, as `fencepost.kernels.geometry.convex_hulls` orders them.
         """
         with self._lock:
-            return self._joiner.arrive(at, key, self._registry.pools(atoms), x, y)
+            return self._joiner.join_event(time_ns, key, self._registry.pools_of(atoms), x, y)
 
-    def advance(self, newest: int) -> None:
-        """Know that an event of this time was seen elsewhere."""
+    def advance(self, newest_ns: int) -> None:
+        """Advance the clock to the time of an event that was processed elsewhere."""
         with self._lock:
-            self._clock.see(newest)
+            self._clock.advance(newest_ns)
             self._joiner.evict()
 
     def last_expiry(self) -> int | None:
-        """After which newest time nothing is kept any more; None where nothing is."""
+        """Return the time after which no member is kept; None if none is kept now."""
         with self._lock:
             return self._live.last_expiry()
 
     def stats(self) -> dict[str, Any]:
-        """Numbers about events and what is kept of them.
+        """Return the numbers of events, detections and live members.
 
-        `live`: events and composites within others that are kept, counted once for each part they
-        can play; `expired`: those that no event could be joined with any more; `crowded_out`: those
-        that went before because of `most_members`; `cut_short`: events that would have completed
-        more than `most_found` detections; `too_wide`: detections of composites within others that
-        play no part, as they reach half round the Earth.
+        `live`: events and detections of nested composites that are kept, counted once for each part
+        they can take. `expired`: live members dropped because no event can be joined with them any
+        more. `crowded_out`: live members dropped early because of `max_members`. `cut_short`:
+        events that would have completed more than `max_detections` detections. `too_wide`:
+        detections of nested composites that were dropped because they span over 180 degrees of
+        longitude.
         """
         with self._lock:
             return {
@@ -272,17 +283,21 @@ class Detector:
             }
 
     def _counts(self) -> dict[str, int]:
-        return {"events": self._clock.next, "late": self._clock.late, **self._joiner.counts}
+        return {
+            "events": self._clock.next_number,
+            "late": self._clock.late_count,
+            **self._joiner.counts,
+        }
 
     @property
     def live(self) -> int:
-        """How many are kept, counted once for each part they can play."""
+        """The number of live members, counted once for each part they can take."""
         return len(self._live)
 
-    # Keeping
+    # State
 
     def to_bytes(self) -> bytes:
-        """Everything that this detector knows."""
+        """Return the whole state of the detector."""
         with self._lock:
             facts = {
                 "composites": [
@@ -291,56 +306,58 @@ class Detector:
                 ],
                 "lateness_s": self._clock.lateness_s,
                 "names": [*self._names],
-                "most_members": self._most[0],
-                "most_found": self._most[1],
+                "max_members": self._limits[0],
+                "max_detections": self._limits[1],
                 "space": self._space.value,
-                "newest": self._clock.newest,
-                "next": self._clock.next,
+                "newest": self._clock.newest_ns,
+                "next": self._clock.next_number,
                 "counts": self._counts(),
-                # Pools are numbered anew when composites are added in order.
+                # A restored detector numbers its pools in this order.
                 "pools": {str(old): new for new, old in enumerate(self._registry.pool_numbers())},
             }
             return detector_state.to_bytes(self._live, facts)
 
     @classmethod
     def from_bytes(cls, state: bytes, **changed: Any) -> Detector:
-        """A detector that goes on where the one that gave these bytes was.
+        """Return a detector that continues from the state that `to_bytes` returned.
 
         Parameters
         ----------
         changed
-            `lateness_s`, `most_members` or `most_found`, where they are others from now on.
+            New values of `lateness_s`, `max_members` or `max_detections`.
 
         Raises
         ------
         StoreError
-            Where they are not such.
+            If the bytes are not such a state.
         """
-        facts, items = detector_state.of_bytes(state)
+        facts, items = detector_state.from_bytes(state)
         time, geometry, id = facts["names"]
-        kept = {name: facts[name] for name in ("lateness_s", "most_members", "most_found")}
+        settings = {name: facts[name] for name in ("lateness_s", "max_members", "max_detections")}
         space = facts["space"]
-        found = cls(time=time, geometry=geometry, id=id, space=space, **{**kept, **changed})
+        detector = cls(time=time, geometry=geometry, id=id, space=space, **{**settings, **changed})
         for entry in facts["composites"]:
-            found._registry.add(Composite.from_json(entry["composite"]), entry["since"])
-        clock, counts = found._clock, found._joiner.counts
-        clock.newest, clock.next, clock.late = (
+            detector._registry.add(Composite.from_json(entry["composite"]), entry["since"])
+        clock, counts = detector._clock, detector._joiner.counts
+        clock.newest_ns, clock.next_number, clock.late_count = (
             facts["newest"],
             facts["next"],
             facts["counts"]["late"],
         )
         counts.update((name, facts["counts"][name]) for name in counts)
-        numbers = found._registry.pool_numbers()
-        detector_state.put_back(found._live, items, dict(zip(facts["pools"], numbers, strict=True)))
-        return found
+        numbers = detector._registry.pool_numbers()
+        detector_state.restore(
+            detector._live, items, dict(zip(facts["pools"], numbers, strict=True))
+        )
+        return detector
 
     def save(self, path: str | Path) -> None:
-        """Write everything that this detector knows to a file."""
+        """Write the whole state of the detector to a file."""
         detector_state.write(Path(path), self.to_bytes())
 
     @classmethod
     def open(cls, path: str | Path) -> Detector:
-        """The detector that `save` wrote, which goes on where it was."""
+        """Return a detector that continues from the state that `save` wrote."""
         return cls.from_bytes(detector_state.read(Path(path)))
 
 

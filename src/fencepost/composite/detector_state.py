@@ -1,4 +1,7 @@
-"""The state of a detector as one Arrow file: what is live as rows, the rest in its metadata."""
+"""Writes the state of a detector as an Arrow file, and reads it back.
+
+A row is a live item; the metadata hold everything else.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from fencepost.errors import StoreError
 from fencepost.kernels.detect.member_grid import LIVE
 
 _META = b"fencepost.detector"
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = pa.schema(
     [
         ("earliest", pa.int64()),
@@ -32,7 +35,7 @@ _SCHEMA = pa.schema(
 
 
 class LiveItem(NamedTuple):
-    """An item, and for how long it is in which pools."""
+    """A row of the state: an item, the pools that it is in, and its expiry in each."""
 
     earliest: int
     latest: int
@@ -45,23 +48,23 @@ class LiveItem(NamedTuple):
 
 
 def to_bytes(live: LiveMembers, facts: dict[str, Any]) -> bytes:
-    """What is live, and facts that JSON can say, as bytes."""
+    """Return the live members, and facts as JSON, in the bytes of an Arrow file."""
     heap = live.arrays.heap[: int(live.arrays.counts[LIVE])]
     rows = live.arrays.rows[heap["row"]]
     order = np.argsort(rows["item"], kind="stable")
     items, starts = np.unique(rows["item"][order], return_index=True)
     offsets = np.append(starts, len(order)).astype(np.int32)
     pools = live.arrays.nodes["pool"][rows["node"]][order]
-    places = live.hulls_together(items.astype(np.int64)[:, None])
-    own = live.arrays.items[items]
-    starts_of_corners = pa.array(places.start.astype(np.int32))
+    hulls = live.hulls_of_rows(items.astype(np.int64)[:, None])
+    records = live.arrays.items[items]
+    corner_offsets = pa.array(hulls.start.astype(np.int32))
     columns = [
-        pa.array(own["earliest"]),
-        pa.array(own["latest"]),
+        pa.array(records["earliest"]),
+        pa.array(records["latest"]),
         pa.array([json.dumps(live.keys[item]) for item in items], pa.string()),
         pa.array([sorted(live.events[item]) for item in items], _SCHEMA.field("events").type),
-        pa.ListArray.from_arrays(starts_of_corners, pa.array(places.x)),
-        pa.ListArray.from_arrays(starts_of_corners, pa.array(places.y)),
+        pa.ListArray.from_arrays(corner_offsets, pa.array(hulls.x)),
+        pa.ListArray.from_arrays(corner_offsets, pa.array(hulls.y)),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(pools)),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(heap["at"][order])),
     ]
@@ -72,43 +75,47 @@ def to_bytes(live: LiveMembers, facts: dict[str, Any]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def of_bytes(state: bytes) -> tuple[dict[str, Any], list[LiveItem]]:
-    """The facts and the items that `to_bytes` wrote.
+def from_bytes(state: bytes) -> tuple[dict[str, Any], list[LiveItem]]:
+    """Return the facts and the items that `to_bytes` wrote.
 
     Raises
     ------
     StoreError
-        Where it did not.
+        If the bytes are not such a state, or have another version.
     """
     try:
         table = pa.ipc.open_file(pa.py_buffer(state)).read_all()
         facts = json.loads(table.schema.metadata[_META])
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"this is no state of a detector: {error}") from error
+        raise StoreError(f"this is not the state of a detector: {error}") from error
     if facts.get("version") != _VERSION or not table.schema.equals(_SCHEMA):
         raise StoreError(
-            f"the state of the detector has version {facts.get('version')!r:.20}, and this reads "
-            f"{_VERSION}; make a new one"
+            f"the state of the detector has version {facts.get('version')!r:.20}, and this release "
+            f"reads version {_VERSION}; make a new detector"
         )
     columns = [column.to_pylist() for column in table.columns]
     columns[2] = [json.loads(key) for key in columns[2]]
     return facts, [LiveItem(*row) for row in zip(*columns, strict=True)]
 
 
-def put_back(live: LiveMembers, items: Iterable[LiveItem], pools: Mapping[str, int]) -> None:
-    """Keep items again; pools : by their numbers when they were written, those that there are."""
+def restore(live: LiveMembers, items: Iterable[LiveItem], pools: Mapping[str, int]) -> None:
+    """Add items to live members.
+
+    pools : the new number of each pool by its saved number. A pool that is missing no longer
+    exists.
+    """
     for item in items:
-        kept = zip(map(str, item.pools), item.expiries, strict=True)
-        places = [(pools[old], expiry) for old, expiry in kept if old in pools]
-        if places:
+        saved = zip(map(str, item.pools), item.expiries, strict=True)
+        rows = [(pools[old], expiry) for old, expiry in saved if old in pools]
+        if rows:
             x, y = np.array(item.x), np.array(item.y)
-            number = live.put(x, y, item.earliest, item.latest, item.key, tuple(item.events))
-            for pool, expiry in places:
-                live.file(number, pool, expiry)
+            number = live.add_item(x, y, item.earliest, item.latest, item.key, tuple(item.events))
+            for pool, expiry in rows:
+                live.add_to_pool(number, pool, expiry)
 
 
 def write(path: Path, state: bytes) -> None:
-    """Write a file that is there whole or not at all."""
+    """Write a state to a file, in one atomic step."""
     try:
         replace_file(path, state, durable=True, mode=0o600)
     except OSError as error:
@@ -118,7 +125,7 @@ def write(path: Path, state: bytes) -> None:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file."""
+    """Return the bytes of a file; raise StoreError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -1,56 +1,57 @@
-"""`Clock`: how far events have come by their own times, and which of them are too late."""
+"""`Clock`: tracks the newest event time, numbers the events, and tells which are too late."""
 
 from __future__ import annotations
 
-from fencepost.composite.arrivals import LONGEST, MOST_TIME, nanoseconds
+from fencepost.composite.event_values import MAX_DURATION_NS, MAX_TIME_NS, duration_ns
 
-LATE = "too late: {:,.3f} s behind the newest event, and the lateness is {:,.3f} s"
+_LATE = "too late: {:,.3f} s behind the newest event, and the lateness is {:,.3f} s"
 
 
 class Clock:
-    """The clock of a detector, which events set.
+    """The clock of a detector; it follows the times of the events.
 
     Attributes
     ----------
-    newest : int
-        The latest time seen, in nanoseconds since 1970.
-    next : int
+    newest_ns : int
+        The latest event time seen, in nanoseconds since 1970.
+    next_number : int
         The number of the next event.
-    late : int
-        How many events came too late.
+    late_count : int
+        The number of events that were too late.
     lateness_s : float
+        How far behind the newest event an event may be.
     """
 
     def __init__(self, lateness_s: float) -> None:
-        self._lateness = nanoseconds(lateness_s, "lateness_s")
+        self._lateness_ns = duration_ns(lateness_s, "lateness_s")
         self.lateness_s = float(lateness_s)
-        self.newest = -MOST_TIME
-        self.next = 0
-        self.late = 0
+        self.newest_ns = -MAX_TIME_NS
+        self.next_number = 0
+        self.late_count = 0
 
-    def is_late(self, at: int) -> bool:
-        """Whether an event of this time comes too late to be joined."""
-        return at < self.newest - self._lateness
+    def is_late(self, time_ns: int) -> bool:
+        """Return whether an event of this time is too late to be joined."""
+        return time_ns < self.newest_ns - self._lateness_ns
 
-    def pass_over(self, at: int) -> str:
-        """Count an event that is; what to say of it."""
-        self.late += 1
-        self.count()
-        return LATE.format((self.newest - at) / 1e9, self.lateness_s)
+    def reject(self, time_ns: int) -> str:
+        """Count an event that is too late. Return the reason, for the dead letters."""
+        self.late_count += 1
+        self.take_number()
+        return _LATE.format((self.newest_ns - time_ns) / 1e9, self.lateness_s)
 
-    def count(self) -> int:
-        """The number of an event that arrives."""
-        number = self.next
-        self.next = number + 1
+    def take_number(self) -> int:
+        """Return the number of an arriving event, and count it."""
+        number = self.next_number
+        self.next_number = number + 1
         return number
 
-    def see(self, at: int) -> bool:
-        """Let an event of this time have been seen; whether it is the newest."""
-        if at <= self.newest:
+    def advance(self, time_ns: int) -> bool:
+        """Note that an event of this time was seen. Return whether it is the newest."""
+        if time_ns <= self.newest_ns:
             return False
-        self.newest = at
+        self.newest_ns = time_ns
         return True
 
-    def kept_for(self, span: int) -> int:
-        """For how long what others may follow within a span is kept."""
-        return min(self._lateness + span, LONGEST)
+    def retention_ns(self, window_ns: int) -> int:
+        """Return how long to keep an event that later events may join within a window."""
+        return min(self._lateness_ns + window_ns, MAX_DURATION_NS)

@@ -1,4 +1,4 @@
-"""The events of a table, as a detector needs them."""
+"""Reads and matches the events of a table, for a detector."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.composite.arrivals import (
-    MOST_TIME,
-    Names,
+from fencepost.composite.event_values import (
+    MAX_TIME_NS,
+    AttributeNames,
     check_location,
-    id_of,
-    location_of,
-    time_of,
+    parse_id,
+    parse_time_ns,
+    read_hull,
 )
 from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.errors import FencepostError
@@ -26,27 +26,27 @@ from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 
 Floats = NDArray[np.float64]
-_Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]
+_CompactEvent = tuple[int, int, str | int | None, tuple[str, ...], int, int]
 
 
-class Arrival(NamedTuple):
-    """An event of a table.
+class MatchedEvent(NamedTuple):
+    """An event of a table, read and matched.
 
     Attributes
     ----------
     row : int
-    at : int
-        Its time.
+    time_ns : int
+        The time in nanoseconds since 1970.
     key : str or int or None
-        Its id, if it has one.
+        The id, if the event has one.
     atoms : tuple of str
-        The subscriptions that it answers.
+        The subscriptions that the event matches.
     x, y : float64 arrays
-        The corners of its hull, if it answers any.
+        The corners of the hull; empty if the event matches no subscription.
     """
 
     row: int
-    at: int
+    time_ns: int
     key: str | int | None
     atoms: tuple[str, ...]
     x: Floats
@@ -54,96 +54,101 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Events of a table; each is an `Arrival` only while it is looked at.
+class MatchedEvents:
+    """The usable events of a table; iteration yields each as a `MatchedEvent`.
 
-    Thousands of those, kept, would set off Python's collector again and again. It forgets plain
-    tuples of plain values.
+    The events are stored as plain tuples, because Python's garbage collector stops tracking tuples
+    of plain values. Thousands of objects that it tracks would start it again and again.
 
     Attributes
     ----------
     events : list of tuple
-        As an `Arrival`, but for where the corners of the hull begin in `x` and `y`, and end.
+        The fields of a `MatchedEvent`, with the range of its corners in `x` and `y` instead of
+        them.
     x, y : float64 arrays
+        The corners of all hulls.
     """
 
-    events: list[_Event]
+    events: list[_CompactEvent]
     x: Floats
     y: Floats
 
     def __len__(self) -> int:
         return len(self.events)
 
-    def __iter__(self) -> Iterator[Arrival]:
+    def __iter__(self) -> Iterator[MatchedEvent]:
         x, y = self.x, self.y
-        for row, at, key, atoms, first, stop in self.events:
-            yield Arrival(row, at, key, atoms, x[first:stop], y[first:stop])
+        for row, time_ns, key, atoms, first, stop in self.events:
+            yield MatchedEvent(row, time_ns, key, atoms, x[first:stop], y[first:stop])
 
 
-def arrivals(
-    source: object, matcher: Matcher, names: Names, space: Space = Space.PLANAR
-) -> tuple[Arrivals, DeadLetters]:
-    """The events of a table that can be used, in order; and why the others cannot."""
+def match_events(
+    source: object, matcher: Matcher, names: AttributeNames, space: Space = Space.PLANAR
+) -> tuple[MatchedEvents, DeadLetters]:
+    """Return the usable events of a table, in order, and the reasons why others are not usable."""
     table = EventTable.read(source, space).without_invalid_text({names.time, names.id})
     letters: DeadLetters = []
-    found = matcher.match_batch(table, dead_letters=letters, sort=True)
-    atoms = _atoms(table, found)
+    matches = matcher.match_batch(table, dead_letters=letters, sort=True)
+    atoms = _atoms(table, matches)
     reasons = dict(letters)
-    times, given = table.instants(names.time), table.values(names.time)
-    known, numbers = _hulls(table, names.geometry)
-    starts, hull_at = known.start.tolist(), numbers.tolist()
-    x, y = [known.x], [known.y]
-    size = len(known.x)
-    good: list[_Event] = []
+    times, time_values = table.instants(names.time), table.values(names.time)
+    hulls, hull_numbers = _hulls(table, names.geometry)
+    starts, hull_of_event = hulls.start.tolist(), hull_numbers.tolist()
+    x, y = [hulls.x], [hulls.y]
+    corner_count = len(hulls.x)
+    good: list[_CompactEvent] = []
     for event, (row, key) in enumerate(
         zip(table.numbers.tolist(), table.values(names.id), strict=True)
     ):
         if row in reasons:
             continue
-        at = times[event]
+        time_ns = times[event]
         try:
-            if at is None or not -MOST_TIME < at < MOST_TIME:
-                at = time_of(given[event], names.time)
-            name = key if type(key) is str else None if is_missing(key) else id_of(key, row)
+            if time_ns is None or not -MAX_TIME_NS < time_ns < MAX_TIME_NS:
+                time_ns = parse_time_ns(time_values[event], names.time)
+            event_key = key if type(key) is str else None if is_missing(key) else parse_id(key, row)
             first = stop = 0
-            if atoms[event] and hull_at[event] >= 0:
-                first, stop = starts[hull_at[event]], starts[hull_at[event] + 1]
-                check_location(space, known.x[first:stop], known.y[first:stop])
-            elif atoms[event]:  # what is no valid shape may have a hull all the same
-                own = location_of(
+            if atoms[event] and hull_of_event[event] >= 0:
+                first, stop = starts[hull_of_event[event]], starts[hull_of_event[event] + 1]
+                check_location(space, hulls.x[first:stop], hulls.y[first:stop])
+            elif atoms[event]:  # an invalid shape still has a hull
+                hull = read_hull(
                     table.values(names.geometry, geometric=True)[event], names.geometry
                 )
-                check_location(space, own.x, own.y)
-                first, stop = size, size + len(own.x)
-                x.append(own.x)
-                y.append(own.y)
-                size = stop
+                check_location(space, hull.x, hull.y)
+                first, stop = corner_count, corner_count + len(hull.x)
+                x.append(hull.x)
+                y.append(hull.y)
+                corner_count = stop
         except FencepostError as error:
             reasons[row] = str(error)
         else:
-            good.append((row, at, name, atoms[event], first, stop))
-    return Arrivals(good, np.concatenate(x), np.concatenate(y)), [*reasons.items()]
+            good.append((row, time_ns, event_key, atoms[event], first, stop))
+    return MatchedEvents(good, np.concatenate(x), np.concatenate(y)), [*reasons.items()]
 
 
-def _atoms(table: EventTable, found: pa.Table) -> list[tuple[str, ...]]:
-    """The subscriptions that each event answers; one tuple for all that answer the same."""
-    column = found.column("subscription").to_pylist()
-    stops = np.searchsorted(found.column("event").to_numpy(), table.numbers, "right").tolist()
-    known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    answered: list[tuple[str, ...]] = []
+def _atoms(table: EventTable, matches: pa.Table) -> list[tuple[str, ...]]:
+    """Return the subscriptions that each event matches.
+
+    Events that match the same subscriptions share a tuple.
+    """
+    column = matches.column("subscription").to_pylist()
+    stops = np.searchsorted(matches.column("event").to_numpy(), table.numbers, "right").tolist()
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    atoms: list[tuple[str, ...]] = []
     start = 0
     for stop in stops:
-        own = tuple(column[start:stop])
-        answered.append(known.setdefault(own, own))
+        matched = tuple(column[start:stop])
+        atoms.append(shared.setdefault(matched, matched))
         start = stop
-    return answered
+    return atoms
 
 
 def _hulls(table: EventTable, name: str) -> tuple[Hulls, NDArray[np.int64]]:
-    """The hulls of locations, and which one each event has; -1 where there is no valid shape."""
+    """Return the hulls of the valid locations, and the hull of each event; -1 if it has none."""
     shapes, rows, _ = table.geometries(name)
     g = shapes.arrays
     start = g.chains["start"].astype(np.int64)[g.shapes["chain"].astype(np.int64)]
-    is_there = np.diff(start) > 0
-    known: Hulls = build_hulls(Hulls(g.x, g.y, np.append(start[:-1][is_there], start[-1])))
-    return known, np.append(np.cumsum(is_there) - 1, -1)[rows]
+    has_points = np.diff(start) > 0
+    hulls: Hulls = build_hulls(Hulls(g.x, g.y, np.append(start[:-1][has_points], start[-1])))
+    return hulls, np.append(np.cumsum(has_points) - 1, -1)[rows]

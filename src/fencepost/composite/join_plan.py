@@ -1,7 +1,7 @@
-"""How the members of a composite are joined: in which order, by which conditions.
+"""`Join`: how the members of a composite are joined, in which order and by which conditions.
 
-A new item plays one part; the other parts are added one after the other to what has been put
-together so far, each found near a part that is already there, where a condition says so.
+A new item takes one part, that is, one member. The other parts are added one by one to the partial
+matches so far. If a condition bounds the distance to a bound part, only items near it are tried.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.composite.live_members import Items, LiveMembers
-from fencepost.composite.member_conditions import Asked, MemberCondition, Place
-from fencepost.composite.member_relations import related
+from fencepost.composite.member_conditions import MemberCondition, Operator, Predicate
+from fencepost.composite.member_relations import are_related
 from fencepost.composite.model import Composite
 from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
@@ -24,48 +24,49 @@ from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M
 from fencepost.kernels.geodesic.geodesics import expand_boxes as boxes_within
 
 EVERYWHERE = float("inf")
-_PAIRS = 1 << 20  # looked at together, where there is a most that may be found
+_MAX_PAIRS_AT_ONCE = 1 << 20  # limits the memory of a join with a maximum number of rows
 
 
-def reach(asked: Asked) -> float:
-    """How far apart two members can be at most; infinite where there is no such bound."""
-    if asked.place in (Place.IN, Place.OVLP):
+def reach(predicate: Predicate) -> float:
+    """Return the maximum distance of two members; infinite if a predicate does not bound it."""
+    if predicate.operator in (Operator.IN, Operator.OVLP):
         return 0.0
-    assert asked.distance is not None
-    if asked.compare in (ComparisonOp.GT, ComparisonOp.GE):
+    assert predicate.distance is not None
+    if predicate.compare in (ComparisonOp.GT, ComparisonOp.GE):
         return EVERYWHERE
-    return float(np.nextafter(asked.distance + asked.tolerance, np.inf))
+    return float(np.nextafter(predicate.distance + predicate.tolerance, np.inf))
 
 
-def in_degrees(space: Space, distance: float) -> float:
-    """About how far that is in the unit of coordinates."""
+def coordinate_distance(space: Space, distance: float) -> float:
+    """Return about how long a distance is in the unit of the coordinates."""
     return (
         float(np.degrees(distance / MIN_CURVATURE_RADIUS_M)) if space is Space.WGS84 else distance
     )
 
 
 class Step(NamedTuple):
-    """One part more.
+    """A step of a join: it adds one part.
 
     Attributes
     ----------
     part : int
-        Which.
+        The part to add.
     anchor : int
-        Near which of the parts that are there.
+        The bound part near which its items are searched.
     reach : float
-    tests : tuple of (Asked, left, right)
-        What is asked of it and a part that is there.
+        The maximum distance from the anchor.
+    tests : tuple of (Predicate, left, right)
+        The predicates between the part and bound parts.
     """
 
     part: int
     anchor: int
     reach: float
-    tests: tuple[tuple[Asked, int, int], ...]
+    tests: tuple[tuple[Predicate, int, int], ...]
 
 
-class Put(NamedTuple):
-    """Parts put together: a row each, an item a part; and the times that they span."""
+class PartialMatches(NamedTuple):
+    """Partial matches: a row each, with an item for each part, and the time span of the items."""
 
     items: NDArray[np.int64]
     earliest: Items
@@ -74,188 +75,223 @@ class Put(NamedTuple):
 
 @dataclass(slots=True)
 class Join:
-    """A composite, or one within another, as it is joined.
+    """The join of a composite, or of a nested composite.
 
     Attributes
     ----------
     composite : Composite
-    within : int
-        In nanoseconds; within another, no more than its window.
+    window_ns : int
+        The window; that of a nested composite is at most that of the composite around it.
     since : int
-        The number of the first event that counts for it.
+        The number of the first event that counts.
     parent : tuple of Join and int, or None
-        Which part of which other it is.
+        The join of the composite around it, and the part there.
     pools : list of int
-        By part.
+        The number of the pool of each part.
     steps : list of tuple of Step
-        By the part that comes last.
+        The steps by the part that a new item takes.
+    has_nested_parts : bool
     space : Space
-    most : int, optional
-        How many rows are put together at most.
+    max_rows : int, optional
+        The maximum number of matches, complete or partial, for one new item.
     """
 
     composite: Composite
-    within: int
+    window_ns: int
     since: int
     parent: tuple[Join, int] | None
     pools: list[int]
     steps: list[tuple[Step, ...]]
-    has_parts_within: bool
+    has_nested_parts: bool
     space: Space
-    most: int | None
+    max_rows: int | None
 
     @classmethod
     def of(
         cls,
         composite: Composite,
-        within: int,
+        window_ns: int,
         since: int,
         parent: tuple[Join, int] | None,
         space: Space = Space.PLANAR,
-        most: int | None = None,
+        max_rows: int | None = None,
     ) -> Join:
-        """How a composite is joined; its pools are to be named."""
+        """Return the join of a composite; the caller adds its pools."""
         names = [*composite.members]
-        place = {name: k for k, name in enumerate(names)}
-        between = [
-            (condition.asked, place[str(condition.left)], place[str(condition.right)])
+        number = {name: k for k, name in enumerate(names)}
+        pair_tests = [
+            (condition.predicate, number[str(condition.left)], number[str(condition.right)])
             for condition in composite.where
             if len(condition.names) == 2
         ]
-        steps = [_steps(last, len(names), between) for last in range(len(names))]
-        nested = any(isinstance(one, Composite) for one in composite.members.values())
-        return cls(composite, within, since, parent, [], steps, nested, space, most)
+        steps = [_steps(last, len(names), pair_tests) for last in range(len(names))]
+        has_nested = any(isinstance(member, Composite) for member in composite.members.values())
+        return cls(composite, window_ns, since, parent, [], steps, has_nested, space, max_rows)
 
-    def of_constants(self, name: str) -> tuple[MemberCondition, ...]:
-        """The conditions of a part and a constant."""
-        return tuple(one for one in self.composite.where if one.names == (name,))
+    def constant_conditions(self, name: str) -> tuple[MemberCondition, ...]:
+        """Return the conditions between a member and constants."""
+        return tuple(condition for condition in self.composite.where if condition.names == (name,))
 
-    def found(self, live: LiveMembers, last: int, item: int) -> tuple[Put, bool]:
-        """What a new item, in the part `last`, makes complete with what is live; whether all."""
-        own = live.arrays.items[item]
-        put = Put(
+    def find_matches(self, live: LiveMembers, last: int, item: int) -> tuple[PartialMatches, bool]:
+        """Return the matches that a new item in the part `last` completes with live items.
+
+        Also returns False if there are more than `max_rows`.
+        """
+        record = live.arrays.items[item]
+        matches = PartialMatches(
             np.full((1, len(self.pools)), item, np.int64),
-            own["earliest"][None],
-            own["latest"][None],
+            record["earliest"][None],
+            record["latest"][None],
         )
-        bound = [last]
-        whole = True
+        bound_parts = [last]
+        is_complete = True
         for step in self.steps[last]:
-            if not len(put.items):
+            if not len(matches.items):
                 break
-            if self.most is None:
-                put = self._extended(live, put, step, bound)
+            if self.max_rows is None:
+                matches = self._extend(live, matches, step, bound_parts)
             else:
-                put, all_of_them = self._extended_at_most(live, put, step, bound, self.most)
-                whole = whole and all_of_them
-            bound.append(step.part)
-        return put, whole
+                matches, is_complete_step = self._extend_up_to(
+                    live, matches, step, bound_parts, self.max_rows
+                )
+                is_complete = is_complete and is_complete_step
+            bound_parts.append(step.part)
+        return matches, is_complete
 
-    def _extended_at_most(
-        self, live: LiveMembers, put: Put, step: Step, bound: list[int], most: int
-    ) -> tuple[Put, bool]:
-        """The same as `_extended`, up to so many rows, with bounded room."""
-        width = max(1, _PAIRS // max(len(live), 1))
-        found: list[Put] = []
+    def _extend_up_to(
+        self,
+        live: LiveMembers,
+        matches: PartialMatches,
+        step: Step,
+        bound_parts: list[int],
+        max_rows: int,
+    ) -> tuple[PartialMatches, bool]:
+        """Do as `_extend` does for up to `max_rows` rows, in bounded memory.
+
+        Also returns False if there are more.
+        """
+        rows_at_once = max(1, _MAX_PAIRS_AT_ONCE // max(len(live), 1))
+        chunks: list[PartialMatches] = []
         count = 0
-        for start in range(0, len(put.items), width):
-            part = Put(*(one[start : start + width] for one in put))
-            found.append(self._extended(live, part, step, bound))
-            count += len(found[-1].items)
-            if count > most:
+        for start in range(0, len(matches.items), rows_at_once):
+            chunk = PartialMatches(*(array[start : start + rows_at_once] for array in matches))
+            chunks.append(self._extend(live, chunk, step, bound_parts))
+            count += len(chunks[-1].items)
+            if count > max_rows:
                 break
-        together = Put(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-        return Put(*(one[:most] for one in together)), count <= most
+        extended = PartialMatches(*(np.concatenate(parts) for parts in zip(*chunks, strict=True)))
+        return PartialMatches(*(array[:max_rows] for array in extended)), count <= max_rows
 
-    def _extended(self, live: LiveMembers, put: Put, step: Step, bound: list[int]) -> Put:
-        anchors = np.ascontiguousarray(put.items[:, step.anchor])
+    def _extend(
+        self, live: LiveMembers, matches: PartialMatches, step: Step, bound_parts: list[int]
+    ) -> PartialMatches:
+        """Return the partial matches with the part of a step added."""
+        anchors = np.ascontiguousarray(matches.items[:, step.anchor])
         if self.space is Space.WGS84 and 0.0 < step.reach < EVERYWHERE:
-            rows, new = self._found_in_degrees(live, put, step, anchors)
+            rows, new = self._find_within_metres(live, matches, step, anchors)
         else:
-            rows, new = self._found_near(live, put, step, anchors, step.reach)
+            rows, new = self._find_within(live, matches, step, anchors, step.reach)
         if not len(rows):
-            return Put(put.items[:0], put.earliest[:0], put.latest[:0])
-        if len(bound) > 1 or self.has_parts_within:
-            apart = self._apart(live, put.items[rows][:, bound], new)
-            rows, new = rows[apart], new[apart]
+            return PartialMatches(matches.items[:0], matches.earliest[:0], matches.latest[:0])
+        if len(bound_parts) > 1 or self.has_nested_parts:
+            disjoint = self._shares_no_event(live, matches.items[rows][:, bound_parts], new)
+            rows, new = rows[disjoint], new[disjoint]
         for test, left, right in step.tests:
             if not len(rows):
                 break
-            a, b = (new if part == step.part else put.items[rows, part] for part in (left, right))
-            kept = related(live, test, a, b, self.space)
-            rows, new = rows[kept], new[kept]
-        items = put.items[rows]
+            a, b = (
+                new if part == step.part else matches.items[rows, part] for part in (left, right)
+            )
+            passed = are_related(live, test, a, b, self.space)
+            rows, new = rows[passed], new[passed]
+        items = matches.items[rows]
         items[:, step.part] = new
         times = live.arrays.items[new]
-        return Put(
+        return PartialMatches(
             items,
-            np.minimum(put.earliest[rows], times["earliest"]),
-            np.maximum(put.latest[rows], times["latest"]),
+            np.minimum(matches.earliest[rows], times["earliest"]),
+            np.maximum(matches.latest[rows], times["latest"]),
         )
 
-    def _found_near(
-        self, live: LiveMembers, put: Put, step: Step, anchors: Items, reach: float
+    def _find_within(
+        self, live: LiveMembers, matches: PartialMatches, step: Step, anchors: Items, reach: float
     ) -> tuple[Items, Items]:
-        """Rows, and items whose boxes are within reach of the anchors of these."""
+        """Return pairs of a row and an item whose box is within reach of the row's anchor."""
         everywhere = reach == EVERYWHERE
-        asked = PartnerQuery(
+        query = PartnerQuery(
             self.pools[step.part],
             everywhere,
             0.0 if everywhere else reach,
-            self.within,
+            self.window_ns,
             self.since,
         )
-        return live.find(asked, anchors, put.earliest, put.latest)
+        return live.find(query, anchors, matches.earliest, matches.latest)
 
-    def _found_in_degrees(
-        self, live: LiveMembers, put: Put, step: Step, anchors: Items
+    def _find_within_metres(
+        self, live: LiveMembers, matches: PartialMatches, step: Step, anchors: Items
     ) -> tuple[Items, Items]:
-        """The same for metres: by boxes in degrees, or everywhere round a pole or beyond 180."""
-        own = live.arrays.items[anchors]
-        boxes = np.column_stack([own[name] for name in ("x0", "y0", "x1", "y1")])
-        reached = boxes_within(boxes, np.full(len(boxes), step.reach))
-        low, high = boxes[:, :2] - reached[:, 0, :2], reached[:, 0, 2:] - boxes[:, 2:]
-        degrees = np.maximum(low, high).max(1)
-        wide = (reached[:, 1, 0] <= reached[:, 1, 2]) | (np.abs(reached[:, 0, ::2]) >= 180.0).any(1)
-        wide |= (np.abs(reached[:, 0, 1::2]) >= 90.0).any(1)
-        found: list[tuple[Items, Items]] = []
+        """Do as `_find_within` does for a reach in metres, converted to degrees.
+
+        Items everywhere qualify if the reach includes a pole or crosses the antimeridian.
+        """
+        records = live.arrays.items[anchors]
+        boxes = np.column_stack([records[name] for name in ("x0", "y0", "x1", "y1")])
+        expanded = boxes_within(boxes, np.full(len(boxes), step.reach))
+        below, above = boxes[:, :2] - expanded[:, 0, :2], expanded[:, 0, 2:] - boxes[:, 2:]
+        degrees = np.maximum(below, above).max(1)
+        wide = (expanded[:, 1, 0] <= expanded[:, 1, 2]) | (
+            np.abs(expanded[:, 0, ::2]) >= 180.0
+        ).any(1)
+        wide |= (np.abs(expanded[:, 0, 1::2]) >= 90.0).any(1)
+        pairs: list[tuple[Items, Items]] = []
         for chosen, reach in ((~wide, degrees), (wide, None)):
             if chosen.any():
-                some = Put(*(one[chosen] for one in put))
-                at = EVERYWHERE if reach is None else float(np.nextafter(reach[chosen].max(), 360))
-                rows, new = self._found_near(live, some, step, anchors[chosen], at)
-                found.append((np.flatnonzero(chosen)[rows], new))
-        rows, new = (np.concatenate(parts) for parts in zip(*found, strict=True))
+                chosen_matches = PartialMatches(*(array[chosen] for array in matches))
+                widest = (
+                    EVERYWHERE if reach is None else float(np.nextafter(reach[chosen].max(), 360))
+                )
+                rows, new = self._find_within(live, chosen_matches, step, anchors[chosen], widest)
+                pairs.append((np.flatnonzero(chosen)[rows], new))
+        rows, new = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         return rows, new
 
-    def _apart(self, live: LiveMembers, items: Items, new: Items) -> NDArray[np.bool_]:
-        """Where the new item shares no event with those that are there."""
-        if not self.has_parts_within:
-            found: NDArray[np.bool_] = (items != new[:, None]).all(1)
-            return found
+    def _shares_no_event(self, live: LiveMembers, items: Items, new: Items) -> NDArray[np.bool_]:
+        """Return a mask of the rows whose items share no event with the new item."""
+        if not self.has_nested_parts:
+            disjoint: NDArray[np.bool_] = (items != new[:, None]).all(1)
+            return disjoint
         events = live.events
         return np.array(
             [
-                {*events[item]}.isdisjoint(chain.from_iterable(events[one] for one in row))
+                {*events[item]}.isdisjoint(chain.from_iterable(events[other] for other in row))
                 for row, item in zip(items.tolist(), new.tolist(), strict=True)
             ],
             bool,
         )
 
 
-def _steps(last: int, count: int, between: list[tuple[Asked, int, int]]) -> tuple[Step, ...]:
-    """The order in which parts are added: always the one that is bound most narrowly."""
-    there = [last]
-    found = []
-    while len(there) < count:
+def _steps(last: int, count: int, pair_tests: list[tuple[Predicate, int, int]]) -> tuple[Step, ...]:
+    """Return the steps that add all parts but the last.
+
+    The next part is always the one with the smallest reach from a bound part.
+    """
+    bound_parts = [last]
+    steps = []
+    while len(bound_parts) < count:
         choices = [
-            (reach(asked), right if left in there else left, left if left in there else right)
-            for asked, left, right in between
-            if (left in there) != (right in there)
+            (
+                reach(predicate),
+                right if left in bound_parts else left,
+                left if left in bound_parts else right,
+            )
+            for predicate, left, right in pair_tests
+            if (left in bound_parts) != (right in bound_parts)
         ]
-        rest = min(part for part in range(count) if part not in there)
-        distance, part, anchor = min(choices, default=(EVERYWHERE, rest, last))
-        there.append(part)
-        tests = tuple(one for one in between if part in one[1:] and {*one[1:]} <= {*there})
-        found.append(Step(part, anchor, distance, tests))
-    return tuple(found)
+        next_part = min(part for part in range(count) if part not in bound_parts)
+        distance, part, anchor = min(choices, default=(EVERYWHERE, next_part, last))
+        bound_parts.append(part)
+        tests = tuple(
+            test for test in pair_tests if part in test[1:] and {*test[1:]} <= {*bound_parts}
+        )
+        steps.append(Step(part, anchor, distance, tests))
+    return tuple(steps)

@@ -1,27 +1,27 @@
-"""`Joiner`: an event that arrives is joined with what is live, and kept for those to come."""
+"""`Joiner`: joins each arriving event with the live members, and keeps it for later events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from fencepost.composite.arrivals import LONGEST, is_too_wide
 from fencepost.composite.detection import Detection, Points
 from fencepost.composite.event_clock import Clock
-from fencepost.composite.join_plan import Join, Put
+from fencepost.composite.event_values import MAX_DURATION_NS, is_too_wide
+from fencepost.composite.join_plan import Join, PartialMatches
 from fencepost.composite.live_members import Floats, Key, LiveMembers
-from fencepost.composite.pair_join_plan import Cast, cast_of
+from fencepost.composite.pair_join_plan import PairJoinPlan, plan_pair_join
 from fencepost.composite.registry import Pool, Registry
 from fencepost.geometry.space import Space
 
-_MOST_CASTS = 10_000  # kept, of what events play together
+_MAX_PLANS = 10_000  # pair-join plans kept, one for each combination of pools
 
 
 class Joiner:
-    """Detections of events, one event after the other.
+    """Finds the detections that events complete, one event after the other.
 
-    Where all that an event can complete is pairs, one compiled call takes it in (`casting`);
-    otherwise it is joined part by part (`joining`).
+    If all composites of an event's pools are pairs, one compiled call joins it (`pair_join_plan`);
+    otherwise it is joined part by part (`join_plan`).
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class Joiner:
     registry : Registry
     clock : Clock
     space : Space
-    most_members, most_found : int, optional
-        As of a `Detector`.
+    max_members, max_detections : int, optional
+        See `Detector`.
 
     Attributes
     ----------
     counts : dict of str to int
-        What became of events and members.
+        See `Detector.stats`.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Joiner:
         registry: Registry,
         clock: Clock,
         space: Space,
-        most_members: int | None,
-        most_found: int | None,
+        max_members: int | None,
+        max_detections: int | None,
     ) -> None:
         self.counts = dict.fromkeys(
             ("detections", "expired", "crowded_out", "cut_short", "too_wide"), 0
@@ -54,18 +54,18 @@ class Joiner:
         self._registry = registry
         self._clock = clock
         self._space = space
-        self._is_bounded = most_members is not None
-        self._most = LONGEST if most_members is None else most_members
-        self._most_found = most_found
-        self._casts: dict[tuple[int, ...], Cast | None] = {}
+        self._is_bounded = max_members is not None
+        self._max_members = MAX_DURATION_NS if max_members is None else max_members
+        self._max_detections = max_detections
+        self._plans: dict[tuple[int, ...], PairJoinPlan | None] = {}
 
-    def plan_anew(self) -> None:
-        """Forget what events play together, as other composites are looked for."""
-        self._casts.clear()
+    def forget_plans(self) -> None:
+        """Drop the pair-join plans, because the composites have changed."""
+        self._plans.clear()
 
-    def arrive(
+    def join_event(
         self,
-        at: int,
+        time_ns: int,
         key: Key,
         pools: Sequence[Pool],
         x: Floats,
@@ -73,134 +73,150 @@ class Joiner:
         *,
         evicts: bool = True,
     ) -> list[Detection]:
-        """What an event completes that is not too late and may be in these pools; it is kept.
+        """Return the detections that an event completes, and keep the event.
 
-        evicts : whether nothing that expired is left afterwards; otherwise `evict` must follow.
+        The event is not too late, and it matches the atoms of the pools. If `evicts` is false,
+        expired members may be left, and the caller must call `evict`.
         """
-        number, is_newer = self._clock.count(), self._clock.see(at)
-        pools = [pool for pool in pools if not pool.tests or pool.takes(x, y)]
+        number, is_newest = self._clock.take_number(), self._clock.advance(time_ns)
+        pools = [pool for pool in pools if not pool.tests or pool.accepts(x, y)]
         if not pools:
-            if self._is_bounded or (is_newer and evicts):  # otherwise nothing goes
+            if self._is_bounded or (is_newest and evicts):  # otherwise nothing has expired
                 self.evict()
             return []
-        played = tuple([pool.number for pool in pools])
-        if played not in self._casts:
-            self._casts[played] = self._cast(pools)
-        cast = self._casts[played]
-        if cast is None:
-            found = self._joined(at, key, pools, number, x, y)
+        pool_numbers = tuple([pool.number for pool in pools])
+        if pool_numbers not in self._plans:
+            self._plans[pool_numbers] = self._plan(pools)
+        plan = self._plans[pool_numbers]
+        if plan is None:
+            detections = self._join_by_parts(time_ns, key, pools, number, x, y)
         else:
-            found = self._paired(cast, at, key, number, (x, y))
+            detections = self._join_pairs(plan, time_ns, key, number, (x, y))
         if self._is_bounded:
             self.evict()
-        self.counts["detections"] += len(found)
-        return found
+        self.counts["detections"] += len(detections)
+        return detections
 
     def evict(self) -> None:
-        """Take out what expired, and what is too much."""
-        expired, crowded = self._live.evict(self._clock.newest, self._most)
+        """Remove expired members, and members beyond the maximum."""
+        expired, excess = self._live.evict(self._clock.newest_ns, self._max_members)
         self.counts["expired"] += expired
-        self.counts["crowded_out"] += crowded
+        self.counts["crowded_out"] += excess
 
-    # Pairs
+    # Joins of pairs
 
-    def _cast(self, pools: Sequence[Pool]) -> Cast | None:
-        if len(self._casts) >= _MOST_CASTS:
-            self._casts.clear()
-        horizons = [(pool.number, pool.horizon) for pool in pools]
-        kept = [(number, self._clock.kept_for(span)) for number, span in horizons if span >= 0]
-        return cast_of((user for pool in pools for user in pool.users), kept, self._space)
+    def _plan(self, pools: Sequence[Pool]) -> PairJoinPlan | None:
+        if len(self._plans) >= _MAX_PLANS:
+            self._plans.clear()
+        windows = [(pool.number, pool.max_window_ns) for pool in pools]
+        retained = [
+            (number, self._clock.retention_ns(window_ns))
+            for number, window_ns in windows
+            if window_ns >= 0
+        ]
+        return plan_pair_join(
+            (role for pool in pools for role in pool.roles), retained, self._space
+        )
 
-    def _paired(
-        self, cast: Cast, at: int, key: Key, number: int, corners: tuple[Floats, Floats]
+    def _join_pairs(
+        self,
+        plan: PairJoinPlan,
+        time_ns: int,
+        key: Key,
+        number: int,
+        corners: tuple[Floats, Floats],
     ) -> list[Detection]:
-        rows, expired, crowded = self._live.arrive(
-            cast, corners, at, number, key, self._clock.newest, self._most
+        rows, expired, excess = self._live.add_and_join(
+            plan, corners, time_ns, number, key, self._clock.newest_ns, self._max_members
         )
         self.counts["expired"] += expired
-        self.counts["crowded_out"] += crowded
+        self.counts["crowded_out"] += excess
         if not rows:
             return []
-        found, cut_short = cast.detections(self._live, rows, key, corners, self._most_found)
+        detections, cut_short = plan.detections(
+            self._live, rows, key, corners, self._max_detections
+        )
         self.counts["cut_short"] += cut_short
-        return found
+        return detections
 
-    # Part by part
+    # Joins part by part
 
-    def _joined(
-        self, at: int, key: Key, pools: Sequence[Pool], number: int, x: Floats, y: Floats
+    def _join_by_parts(
+        self, time_ns: int, key: Key, pools: Sequence[Pool], number: int, x: Floats, y: Floats
     ) -> list[Detection]:
         self.evict()
         live = self._live
-        item = live.put(x, y, at, at, key, (number,))
-        found: list[Detection] = []
-        waiting: list[tuple[int, Sequence[Pool]]] = [(item, pools)]
-        for item, own in waiting:  # which grows by the composites within others
-            for pool in own:
-                for join, part in pool.users:
-                    put, whole = join.found(live, part, item)
-                    self.counts["cut_short"] += not whole
-                    if not len(put.items):
+        item = live.add_item(x, y, time_ns, time_ns, key, (number,))
+        detections: list[Detection] = []
+        items: list[tuple[int, Sequence[Pool]]] = [(item, pools)]
+        for item, item_pools in items:  # grows by the detections of nested composites
+            for pool in item_pools:
+                for join, part in pool.roles:
+                    matches, is_complete = join.find_matches(live, part, item)
+                    self.counts["cut_short"] += not is_complete
+                    if not len(matches.items):
                         continue
                     if join.parent is None:
-                        found += self._detected(join, put)
+                        detections += self._detections(join, matches)
                     else:
-                        outer, place = join.parent
-                        inner = self._registry.pool(outer.pools[place])
-                        waiting += self._detected_within(join, inner, put)
-        for item, own in waiting:
-            self._keep(item, own)
-        return found
+                        outer, outer_part = join.parent
+                        inner = self._registry.pool(outer.pools[outer_part])
+                        items += self._nested_items(join, inner, matches)
+        for item, item_pools in items:
+            self._keep(item, item_pools)
+        return detections
 
     def _keep(self, item: int, pools: Sequence[Pool]) -> None:
         live = self._live
         earliest = int(live.arrays.items[item]["earliest"])
-        kept = False
+        is_in_pool = False
         for pool in pools:
-            horizon = pool.horizon
-            expiry = min(earliest + self._clock.kept_for(horizon), LONGEST)
-            if horizon >= 0 and expiry >= self._clock.newest:
-                live.file(item, pool.number, expiry)
-                kept = True
-        if not kept:
-            live.drop(item)
+            window_ns = pool.max_window_ns
+            expiry = min(earliest + self._clock.retention_ns(window_ns), MAX_DURATION_NS)
+            if window_ns >= 0 and expiry >= self._clock.newest_ns:
+                live.add_to_pool(item, pool.number, expiry)
+                is_in_pool = True
+        if not is_in_pool:
+            live.remove_item(item)
 
-    def _detected(self, join: Join, put: Put) -> Iterable[Detection]:
+    def _detections(self, join: Join, matches: PartialMatches) -> Iterable[Detection]:
         live, composite = self._live, join.composite
-        points: dict[int, Points] = {}  # by item: the new one is in all of them
-        for row, earliest, latest in _rows(put):
+        points: dict[int, Points] = {}  # by item; the new item is in every row
+        for row, earliest, latest in _rows(matches):
             for item in row:
                 if item not in points:
                     points[item] = live.points(item)
             yield Detection(
                 composite.id,
                 composite.subscriber,
-                self._members(join, row),
+                self._keys_by_member(join, row),
                 earliest,
                 latest,
                 tuple(chain.from_iterable(points[item] for item in row)),
                 self._space,
             )
 
-    def _detected_within(
-        self, join: Join, pool: Pool, put: Put
+    def _nested_items(
+        self, join: Join, pool: Pool, matches: PartialMatches
     ) -> Iterable[tuple[int, Sequence[Pool]]]:
-        """Detections of a composite within another, as items that play a part there."""
+        """Yield the detections of a nested composite as items of the parent's pool."""
         live = self._live
-        together = live.hulls_together(put.items)
-        for k, (row, earliest, latest) in enumerate(_rows(put)):
-            x, y = (one[together.start[k] : together.start[k + 1]] for one in together[:2])
+        hulls = live.hulls_of_rows(matches.items)
+        for k, (row, earliest, latest) in enumerate(_rows(matches)):
+            x, y = (coordinates[hulls.start[k] : hulls.start[k + 1]] for coordinates in hulls[:2])
             if self._space is Space.WGS84 and is_too_wide(x):
                 self.counts["too_wide"] += 1
-            elif pool.takes(x, y):
+            elif pool.accepts(x, y):
                 events = tuple(chain.from_iterable(live.events[item] for item in row))
-                members = self._members(join, row)
-                yield live.put(x, y, earliest, latest, members, events), (pool,)
+                members = self._keys_by_member(join, row)
+                yield live.add_item(x, y, earliest, latest, members, events), (pool,)
 
-    def _members(self, join: Join, row: list[int]) -> dict[str, Key]:
+    def _keys_by_member(self, join: Join, row: list[int]) -> dict[str, Key]:
         keys = self._live.keys
         return {name: keys[item] for name, item in zip(join.composite.members, row, strict=True)}
 
 
-def _rows(put: Put) -> Iterable[tuple[list[int], int, int]]:
-    return zip(put.items.tolist(), put.earliest.tolist(), put.latest.tolist(), strict=True)
+def _rows(matches: PartialMatches) -> Iterable[tuple[list[int], int, int]]:
+    return zip(
+        matches.items.tolist(), matches.earliest.tolist(), matches.latest.tolist(), strict=True
+    )

@@ -1,4 +1,4 @@
-"""`LiveMembers`: what may still be part of a detection, and how it is found."""
+"""`LiveMembers`: items that may still be part of a detection, indexed by pool, place and time."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 from fencepost.kernels.runtime.struct_references import struct_ref
 
 if TYPE_CHECKING:
-    from fencepost.composite.pair_join_plan import Cast
+    from fencepost.composite.pair_join_plan import PairJoinPlan
 
 Items = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Key = Any  # the id of an event, or those of a detection by member
+Key = Any  # the id of an event, or the ids of a detection by member
 
-_LEAST = 16
-_SPARE_NODES = 8  # a level may be made while members are looked for
+_MIN_CAPACITY = 16
+_SPARE_NODES = 8  # a search may add levels
 
 
 class LiveMembers:
-    """Items in pools, by place and time (`fencepost.kernels.detect.member_grid` draws the layout).
+    """Items in pools, in hash grids; `fencepost.kernels.detect.member_grid` draws the layout.
 
     Attributes
     ----------
     keys : list
-        By item: how it is called.
+        By item: the id of the event, or the ids of the detection by member.
     events : list of tuple of int
-        By item: the numbers of the events that it is made of.
+        By item: the numbers of its events.
     """
 
     def __init__(self) -> None:
@@ -56,43 +56,46 @@ class LiveMembers:
         counts[FREE_ROW] = counts[FREE_ITEM] = -1
         self._use(
             MemberArrays(
-                items=np.zeros(_LEAST, ITEM),
-                rows=np.zeros(_LEAST, ROW),
+                items=np.zeros(_MIN_CAPACITY, ITEM),
+                rows=np.zeros(_MIN_CAPACITY, ROW),
                 nodes=np.zeros(_SPARE_NODES, NODE),
                 pools=np.zeros(0, POOL),
-                slots=np.full(_LEAST, -1, np.int32),
-                heap=np.zeros(_LEAST, EXPIRY),
-                x=np.empty(_LEAST),
-                y=np.empty(_LEAST),
-                bounds=np.zeros(2 * _LEAST, np.int64),
+                slots=np.full(_MIN_CAPACITY, -1, np.int32),
+                heap=np.zeros(_MIN_CAPACITY, EXPIRY),
+                x=np.empty(_MIN_CAPACITY),
+                y=np.empty(_MIN_CAPACITY),
+                bounds=np.zeros(2 * _MIN_CAPACITY, np.int64),
                 counts=counts,
             )
         )
         self.keys: list[Key] = []
-        self.events: list[tuple[int, ...]] = []  # a set takes five times the memory
-        self._numbers, self._found = np.empty(64, np.int64), np.empty(64, np.int64)
+        self.events: list[tuple[int, ...]] = []  # a set takes five times the memory of a tuple
+        self._positions, self._members = np.empty(64, np.int64), np.empty(64, np.int64)
         self._rows = np.empty((64, FIELDS), np.int64)
 
     def _use(self, arrays: MemberArrays) -> None:
         self.arrays = arrays
         self.struct_ref = struct_ref(arrays)
-        # An item of a view is read in a tenth of the time that one of an array takes.
+        # Reading an element of a memoryview takes a tenth of the time of an array element.
         self._counts: Any = arrays.counts.data
         self._bounds: Any = arrays.bounds.data
         self._x: Any = arrays.x.data
         self._y: Any = arrays.y.data
 
     def __len__(self) -> int:
-        """How many times an item is in a pool."""
+        """Return the number of rows: an item counts once for each pool that it is in."""
         return int(self.arrays.counts[LIVE])
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the arrays."""
+        """The size of the arrays in bytes."""
         return sum(array.nbytes for array in self.arrays)
 
     def new_pool(self, width: float) -> int:
-        """The number of another pool; width : of the boxes that it will be asked for, if known."""
+        """Add a pool, and return its number.
+
+        width : the expected width of queries in units of the coordinates; 0 if unknown.
+        """
         pools = np.zeros(len(self.arrays.pools) + 1, POOL)
         pools[:-1] = self.arrays.pools
         pools[-1] = (np.log2(width) if 0.0 < width < np.inf else np.nan), -1
@@ -101,140 +104,151 @@ class LiveMembers:
 
     # Items
 
-    def put(
+    def add_item(
         self, x: Floats, y: Floats, earliest: int, latest: int, key: Key, events: tuple[int, ...]
     ) -> int:
-        """The number of a new item, in no pool yet, whose hull has these corners."""
-        self._make_room(len(x))
+        """Add an item whose hull has these corners, in no pool yet. Return its number."""
+        self._reserve_item(len(x))
         item: int = kernels.add_item(self.struct_ref, x, y, earliest, latest, min(events))
-        self._name(item, key, events)
+        self._set_key(item, key, events)
         return item
 
-    def arrive(
+    def add_and_join(
         self,
-        cast: Cast,
+        plan: PairJoinPlan,
         corners: tuple[Floats, Floats],
-        at: int,
+        time_ns: int,
         number: int,
         key: Key,
-        newest: int,
-        most: int,
+        newest_ns: int,
+        max_rows: int,
     ) -> tuple[list[list[int]], int, int]:
-        """What an event makes pairs with, now that it is `newest`; it is kept for others.
+        """Add an event, and return the pairs that it makes with live items.
 
-        Rows of: which of its parts, the item, the earliest and the latest time, and whether that is
-        sure (1) or to be verified (2). And the counts of `evict`, which comes first.
+        Returns
+        -------
+        list of list of int
+            A row for each pair: the number of the role, the item, the earliest and the latest time,
+            and YES or UNSURE, in which case the caller must verify the tests.
+        int, int
+            The counts of `evict`, which is done first.
         """
         x, y = corners
-        self._make_room(len(x))
-        while self._counts[LIVE] + cast.pools > len(self.arrays.rows):
+        self._reserve_item(len(x))
+        while self._counts[LIVE] + plan.pools > len(self.arrays.rows):
             self._grow_rows()
-        self._make_nodes(len(cast.playing) + cast.pools)
-        item, count, expired, crowded = add_and_join(
-            self.struct_ref, cast.struct_ref, x, y, at, number, newest, most, self._rows
+        self._reserve_nodes(len(plan.roles) + plan.pools)
+        item, count, expired, excess = add_and_join(
+            self.struct_ref, plan.struct_ref, x, y, time_ns, number, newest_ns, max_rows, self._rows
         )
         while count > len(self._rows):
             self._rows = np.empty((2 * count, FIELDS), np.int64)
-            count = join_item(self.struct_ref, cast.struct_ref, item, newest, self._rows)
-        self._name(item, key, (number,))
-        return self._rows[:count].tolist() if count else [], expired, crowded
+            count = join_item(self.struct_ref, plan.struct_ref, item, newest_ns, self._rows)
+        self._set_key(item, key, (number,))
+        return self._rows[:count].tolist() if count else [], expired, excess
 
-    def _make_room(self, corners: int) -> None:
-        """Make room for an item."""
+    def _reserve_item(self, corner_count: int) -> None:
+        """Grow the arrays until there is capacity for an item with so many corners."""
         counts = self._counts
         if counts[FREE_ITEM] < 0 and counts[ITEMS] == len(self.arrays.items):
             self._grow_items()
-        if counts[CORNERS] + corners > len(self._x):
-            self._pack_corners(corners)
+        if counts[CORNERS] + corner_count > len(self._x):
+            self._pack_corners(corner_count)
 
-    def _make_nodes(self, levels: int) -> None:
-        """Make room for levels."""
+    def _reserve_nodes(self, levels: int) -> None:
+        """Grow the arrays until there is capacity for so many levels."""
         while self._counts[NODES] + levels + _SPARE_NODES > len(self.arrays.nodes):
-            self._use(self.arrays._replace(nodes=_longer(self.arrays.nodes)))
+            self._use(self.arrays._replace(nodes=_doubled(self.arrays.nodes)))
 
-    def _name(self, item: int, key: Key, events: tuple[int, ...]) -> None:
+    def _set_key(self, item: int, key: Key, events: tuple[int, ...]) -> None:
         if item == len(self.keys):
             self.keys.append(key)
             self.events.append(events)
         else:
             self.keys[item], self.events[item] = key, events
 
-    def drop(self, item: int) -> None:
-        """Give back an item that is in no pool."""
+    def remove_item(self, item: int) -> None:
+        """Remove an item that is in no pool."""
         kernels.remove_item(self.struct_ref, item)
 
-    def file(self, item: int, pool: int, expiry: int) -> None:
-        """Put an item into a pool, until `evict` is told a time after its expiry."""
+    def add_to_pool(self, item: int, pool: int, expiry: int) -> None:
+        """Put an item into a pool until `evict` is called with a time after its expiry."""
         if self._counts[LIVE] == len(self.arrays.rows):
             self._grow_rows()
-        self._make_nodes(0)
+        self._reserve_nodes(0)
         kernels.add_to_pool(self.struct_ref, item, pool, expiry)
 
-    def evict(self, watermark: int, most: int) -> tuple[int, int]:
-        """Take out what expired, then what goes next while more than `most` are left; counts."""
-        expired, crowded = kernels.evict(self.struct_ref, watermark, most)
-        return expired, crowded
+    def evict(self, newest_ns: int, max_rows: int) -> tuple[int, int]:
+        """Remove expired rows, then those that expire next while more than `max_rows` are left.
+
+        Returns the number of expired rows, and that of rows in excess.
+        """
+        expired, excess = kernels.evict(self.struct_ref, newest_ns, max_rows)
+        return expired, excess
 
     def last_expiry(self) -> int | None:
-        """When all will be gone; None where nothing is there."""
+        """Return the latest expiry; None if there are no rows."""
         heap = self.arrays.heap[: len(self)]
         return int(heap["at"].max()) if len(heap) else None
 
     def corners(self, item: int) -> Floats:
-        """The corners of an item's hull, (n, 2)."""
+        """Return the corners of an item's hull, (n, 2)."""
         first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
         return np.column_stack((self.arrays.x[first:stop], self.arrays.y[first:stop]))
 
     def points(self, item: int) -> tuple[tuple[float, float], ...]:
-        """The same as plain values."""
+        """Return the corners of an item's hull as plain tuples."""
         first, stop = self._bounds[2 * item], self._bounds[2 * item + 1]
         x, y = self._x, self._y
         if stop - first == 1:
             return ((x[first], y[first]),)
         return tuple((x[k], y[k]) for k in range(first, stop))
 
-    def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
-        """The hull of the items of each row of a matrix."""
-        found: Hulls = build_hulls(kernels.corners_of(self.struct_ref, items))
-        return found
+    def hulls_of_rows(self, items: NDArray[np.int64]) -> Hulls:
+        """Return the common hull of the items of each row of a matrix."""
+        hulls: Hulls = build_hulls(kernels.corners_of(self.struct_ref, items))
+        return hulls
 
-    # Finding
+    # Search
 
     def find(
-        self, asked: PartnerQuery, anchors: Items, earliest: Items, latest: Items
+        self, query: PartnerQuery, anchors: Items, earliest: Items, latest: Items
     ) -> tuple[Items, Items]:
-        """Which anchor (by number) and item may be related; boxes and times are looked at only."""
+        """Return pairs of an anchor, by position, and an item that may be related to it.
+
+        Only boxes and times are compared.
+        """
         while True:
             count = kernels.find_members(
-                self.struct_ref, asked, anchors, earliest, latest, self._numbers, self._found
+                self.struct_ref, query, anchors, earliest, latest, self._positions, self._members
             )
-            if count <= len(self._found):
-                return self._numbers[:count].copy(), self._found[:count].copy()
-            self._numbers, self._found = (np.empty(2 * count, np.int64) for _ in range(2))
+            if count <= len(self._members):
+                return self._positions[:count].copy(), self._members[:count].copy()
+            self._positions, self._members = (np.empty(2 * count, np.int64) for _ in range(2))
 
-    # Growing
+    # Capacity
 
     def _grow_items(self) -> None:
         arrays = self.arrays
-        self._use(arrays._replace(items=_longer(arrays.items), bounds=_longer(arrays.bounds)))
+        self._use(arrays._replace(items=_doubled(arrays.items), bounds=_doubled(arrays.bounds)))
 
     def _grow_rows(self) -> None:
         arrays = self.arrays
         slots = np.full(2 * len(arrays.slots), -1, np.int32)
         self._use(
-            arrays._replace(rows=_longer(arrays.rows), heap=_longer(arrays.heap), slots=slots)
+            arrays._replace(rows=_doubled(arrays.rows), heap=_doubled(arrays.heap), slots=slots)
         )
         kernels.relink_rows(self.struct_ref)
 
-    def _pack_corners(self, more: int) -> None:
+    def _pack_corners(self, extra: int) -> None:
         counts = self.arrays.counts
-        needed = int(counts[CORNERS] - counts[DEAD_CORNERS]) + more
-        x, y = np.empty(2 * needed + _LEAST), np.empty(2 * needed + _LEAST)
+        needed = int(counts[CORNERS] - counts[DEAD_CORNERS]) + extra
+        x, y = np.empty(2 * needed + _MIN_CAPACITY), np.empty(2 * needed + _MIN_CAPACITY)
         kernels.pack_corners(self.struct_ref, x, y)
         self._use(self.arrays._replace(x=x, y=y))
 
 
-def _longer(array: Any) -> Any:
-    longer = np.zeros(2 * len(array), array.dtype)
-    longer[: len(array)] = array
-    return longer
+def _doubled(array: Any) -> Any:
+    doubled = np.zeros(2 * len(array), array.dtype)
+    doubled[: len(array)] = array
+    return doubled

@@ -1,11 +1,11 @@
-"""Conditions between the members of a composite: values, and their text and JSON.
+"""`MemberCondition`: a condition between the members of a composite, read from text or JSON.
 
     IN(a, b)           a lies in b
-    OVLP(a, b)         they have a point in common
-    SPL(a, b) < 50     the centroids are less than 50 apart
-    DIST(a, b) < 500   also <=, =, >=, >; with = a tolerance may follow: = 500 +- 2
+    OVLP(a, b)         a and b have a point in common
+    SPL(a, b) < 50     the distance of the centroids is less than 50
+    DIST(a, b) < 500   also <=, =, >=, >; = may have a tolerance: = 500 +- 2
 
-Either operand may be a constant: well-known text, or ``CIRCLE(x, y, r)``. In JSON the same is
+Either operand may be a constant: well-known text, or ``CIRCLE(x, y, r)``. In JSON, a condition is
 ``{"op": "<", "args": [{"op": "dist", "args": [{"member": "a"}, {"member": "b"}]}, 500]}``.
 """
 
@@ -30,8 +30,7 @@ from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import short_repr
 
 TOLERANCE = 0.5
-"""How far a distance may be from the one in ``DIST(a, b) = l``, unless something else is said: so
-that a distance that rounds to a whole l is one."""
+"""The default tolerance of ``DIST(a, b) = d``: distances that round to a whole number d match."""
 
 NAME = r"[^\W\d][\w.\-]*+"
 _PLAIN_NAME = re.compile(NAME)
@@ -45,8 +44,8 @@ _JSON_FORMS = (
 _SIGNS = {"-": -1, "+": 1}
 
 
-class Place(Enum):
-    """How the location of an event is related to a region, or to that of another event."""
+class Operator(Enum):
+    """A spatial operator between the locations of two events, or of an event and a region."""
 
     IN = "in"
     OVLP = "ovlp"
@@ -56,103 +55,109 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A constant place: a geometry or, where the radius is above 0, the disc round a point."""
+    """A constant region: a geometry or, if the radius is above 0, the disc around a point."""
 
     geometry: Geometry
     radius: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What an operator asks, apart from whom.
+class Predicate:
+    """A spatial operator with its comparison, but without operands.
 
     Attributes
     ----------
-    place : Place
-    compare : Compare or None
-        Of DIST: LT, LE, EQ, GE or GT; of SPL: LT.
+    operator : Operator
+    compare : ComparisonOp or None
+        With DIST: LT, LE, EQ, GE or GT; with SPL: LT.
     distance : float or None
-        What the distance, for SPL that of the centroids, is compared with.
+        The bound of the distance; with SPL, of the distance of the centroids.
     tolerance : float
-        With EQ, how far the distance may be off; otherwise 0.
+        With EQ, how far the distance may differ from the bound; otherwise 0.
     """
 
-    place: Place
+    operator: Operator
     compare: ComparisonOp | None = None
     distance: float | None = None
     tolerance: float = 0.0
 
 
 Operand = str | Region
-_PLACES = {place.value: place for place in Place}
+_OPERATORS = {operator.value: operator for operator in Operator}
 
 
 @dataclass(frozen=True, slots=True)
 class MemberCondition:
-    """How the locations of two members, or of a member and a constant region, are related.
+    """A spatial predicate on two members, or on a member and a constant region.
 
     Attributes
     ----------
-    asked : Asked
-        The operator, and what a distance is compared with.
+    predicate : Predicate
     left, right : str or Region
-        A member by name, or a region; never two regions. ``IN`` means that left lies in right.
+        The name of a member, or a region; at most one is a region. ``IN`` means that left lies in
+        right.
     """
 
-    asked: Asked
+    predicate: Predicate
     left: Operand
     right: Operand
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The members that it is about."""
-        return tuple(one for one in (self.left, self.right) if isinstance(one, str))
+        """The names of the members in the condition."""
+        return tuple(operand for operand in (self.left, self.right) if isinstance(operand, str))
 
     def __str__(self) -> str:
-        text = f"{self.asked.place.name}({_operand_text(self.left)}, {_operand_text(self.right)})"
-        if self.asked.compare is None:
+        operands = f"{_operand_text(self.left)}, {_operand_text(self.right)}"
+        text = f"{self.predicate.operator.name}({operands})"
+        if self.predicate.compare is None:
             return text
-        text += f" {self.asked.compare.value} {self.asked.distance!r}"
+        text += f" {self.predicate.compare.value} {self.predicate.distance!r}"
         return (
-            f"{text} +- {self.asked.tolerance!r}" if self.asked.compare is ComparisonOp.EQ else text
+            f"{text} +- {self.predicate.tolerance!r}"
+            if self.predicate.compare is ComparisonOp.EQ
+            else text
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The condition as mappings and lists."""
+        """Return the condition as mappings and lists."""
         args = [_operand_json(self.left), _operand_json(self.right)]
-        place = {"op": self.asked.place.value, "args": args}
-        if self.asked.compare is None:
-            return place
-        found: dict[str, Any] = {
-            "op": self.asked.compare.value,
-            "args": [place, self.asked.distance],
+        operation = {"op": self.predicate.operator.value, "args": args}
+        if self.predicate.compare is None:
+            return operation
+        fields: dict[str, Any] = {
+            "op": self.predicate.compare.value,
+            "args": [operation, self.predicate.distance],
         }
-        if self.asked.compare is ComparisonOp.EQ:
-            found["tolerance"] = self.asked.tolerance
-        return found
+        if self.predicate.compare is ComparisonOp.EQ:
+            fields["tolerance"] = self.predicate.tolerance
+        return fields
 
 
-def read_condition(given: object) -> MemberCondition:
-    """The condition that a text, or JSON as a mapping, says.
+def read_condition(source: object) -> MemberCondition:
+    """Return the condition that a text, or JSON as a mapping, describes.
 
     Raises
     ------
     LanguageError
-        Where it says none; in text, at the place.
+        If it is not a condition. For text, the error has the position.
     """
-    if isinstance(given, MemberCondition):
-        return given
-    if isinstance(given, str):
-        check_text(given)
-        return _Reader(given, _tokens_of(given)).condition()
-    if isinstance(given, Mapping):
-        return _from_json(given)
-    raise LanguageError(f"a condition between members is a text; saw {short_repr(given)}; {_FORMS}")
+    if isinstance(source, MemberCondition):
+        return source
+    if isinstance(source, str):
+        check_text(source)
+        return _Reader(source, _tokens_of(source)).condition()
+    if isinstance(source, Mapping):
+        return _from_json(source)
+    raise LanguageError(
+        f"a condition between members must be a text or a mapping; saw {short_repr(source)}; "
+        f"{_FORMS}"
+    )
 
 
-def is_name(written: str) -> bool:
-    """Whether a text is a name: of a member, or of what else stands without quotes."""
-    return _PLAIN_NAME.fullmatch(written) is not None
+def is_name(text: str) -> bool:
+    """Return whether a text is a name, as of a member, that needs no quotes."""
+    return _PLAIN_NAME.fullmatch(text) is not None
 
 
 # ---------------------------------------------------------------------------------------- text
@@ -166,29 +171,29 @@ def _tokens_of(text: str) -> Tokens:
 
 class _Reader(Cursor):
     def condition(self) -> MemberCondition:
-        """The condition that the whole text is."""
-        place = _PLACES.get(self.name)
-        if place is None:
+        """Return the condition that the whole text describes."""
+        operator = _OPERATORS.get(self.name)
+        if operator is None:
             raise self.unexpected(f"IN, OVLP, SPL or DIST ({_FORMS})")
         self.advance()
-        self.expect("(", f"after {place.name}")
+        self.expect("(", f"after {operator.name}")
         left = self._operand()
         self.expect(",", "and another member")
         second = self.index
         right = self._operand()
         if isinstance(left, Region) and isinstance(right, Region):
-            raise self.error_at(second, "both are constants; name a member in place of one")
-        self.expect(")", f"to close {place.name}(")
-        asked = self._asked(place)
+            raise self.error_at(second, "both operands are constants; replace one with a member")
+        self.expect(")", f"to close {operator.name}(")
+        predicate = self._predicate(operator)
         if self.index < len(self.texts) - 1:
-            raise self.unexpected("the end (each condition is an item of the list by itself)")
-        return MemberCondition(asked, left, right)
+            raise self.unexpected("the end (each condition is a separate item of the list)")
+        return MemberCondition(predicate, left, right)
 
-    def _asked(self, place: Place) -> Asked:
-        if place in (Place.IN, Place.OVLP):
-            return Asked(place)
+    def _predicate(self, operator: Operator) -> Predicate:
+        if operator in (Operator.IN, Operator.OVLP):
+            return Predicate(operator)
         if self.name not in _COMPARED:
-            raise self.unexpected(f"a comparison, as in {place.name}(a, b) < 50,")
+            raise self.unexpected(f"a comparison, as in {operator.name}(a, b) < 50,")
         token = self.advance()
         first = self.index
         distance = self._number("a distance")
@@ -197,23 +202,25 @@ class _Reader(Cursor):
             self.advance()
             tolerance = self._number("a tolerance")
         try:
-            return checked(place, COMPARISON_OPS[self.texts[token]], distance, tolerance)
+            return distance_predicate(
+                operator, COMPARISON_OPS[self.texts[token]], distance, tolerance
+            )
         except ValueError as error:
             raise self.error_at(first, str(error)) from None
 
     def _operand(self) -> Operand:
         first = self.index
-        written = self.texts[first]
-        if not is_name(written):
+        word = self.texts[first]
+        if not is_name(word):
             raise self.unexpected("the name of a member")
         self.advance()
         if self.name[:1] != "(":
-            return written
+            return word
         if self._names[first] == "circle":
             return self._circle()
         kind, dimensions = split_geometry_type(self._names[first])
         if kind not in GEOJSON_TYPE:
-            raise self.error_at(first, f"there is no geometry {excerpt(written)}")
+            raise self.error_at(first, f"unknown geometry type {excerpt(word)}")
         coordinates = read_coordinates(self, kind, dimensions)
         mapping = {"type": GEOJSON_TYPE[kind], "coordinates": coordinates}
         try:
@@ -228,13 +235,13 @@ class _Reader(Cursor):
         self.expect(",", "and y")
         y = self._number("y")
         self.expect(",", "and the radius")
-        place = self.index
+        radius_index = self.index
         radius = self._number("a radius")
         self.expect(")", "to close CIRCLE(")
         try:
             return circle(x, y, radius)
         except ValueError as error:
-            raise self.error_at(place, str(error)) from None
+            raise self.error_at(radius_index, str(error)) from None
 
     def _number(self, what: str) -> int | float:
         sign = _SIGNS.get(self.name)
@@ -248,80 +255,84 @@ class _Reader(Cursor):
 # ---------------------------------------------------------------------------------------- JSON
 
 
-def _from_json(given: Mapping[str, object]) -> MemberCondition:
-    op, args = given.get("op"), given.get("args")
+def _from_json(source: Mapping[str, object]) -> MemberCondition:
+    op, args = source.get("op"), source.get("args")
     if not isinstance(op, str) or not isinstance(args, list | tuple) or len(args) != 2:
-        raise _refused(given)
-    place = _PLACES.get(op)
-    if place in (Place.IN, Place.OVLP) and len(given) == 2:
-        return _of_json(given, Asked(place), args)
+        raise _invalid(source)
+    operator = _OPERATORS.get(op)
+    if operator in (Operator.IN, Operator.OVLP) and len(source) == 2:
+        return _condition_of_json(source, Predicate(operator), args)
     inner, distance = args
     if op not in _COMPARED or not isinstance(inner, Mapping) or {*inner} != {"op", "args"}:
-        raise _refused(given)
-    place, operands = _PLACES.get(str(inner["op"])), inner["args"]
-    if place not in (Place.DIST, Place.SPL) or not isinstance(operands, list | tuple):
-        raise _refused(given)
-    if len(operands) != 2 or not {*given} <= {"op", "args", "tolerance"}:
-        raise _refused(given)
-    tolerance = given.get("tolerance", TOLERANCE)
+        raise _invalid(source)
+    operator, operands = _OPERATORS.get(str(inner["op"])), inner["args"]
+    if operator not in (Operator.DIST, Operator.SPL) or not isinstance(operands, list | tuple):
+        raise _invalid(source)
+    if len(operands) != 2 or not {*source} <= {"op", "args", "tolerance"}:
+        raise _invalid(source)
+    tolerance = source.get("tolerance", TOLERANCE)
     try:
-        asked = checked(place, COMPARISON_OPS[op], distance, tolerance)
+        predicate = distance_predicate(operator, COMPARISON_OPS[op], distance, tolerance)
     except ValueError as error:
-        raise LanguageError(f"{error}; saw {short_repr(given)}") from None
-    return _of_json(given, asked, operands)
+        raise LanguageError(f"{error}; saw {short_repr(source)}") from None
+    return _condition_of_json(source, predicate, operands)
 
 
-def _of_json(given: object, asked: Asked, args: Any) -> MemberCondition:
-    left, right = _operand_of_json(args[0], given), _operand_of_json(args[1], given)
+def _condition_of_json(source: object, predicate: Predicate, args: Any) -> MemberCondition:
+    left, right = _operand_of_json(args[0], source), _operand_of_json(args[1], source)
     if isinstance(left, Region) and isinstance(right, Region):
-        raise LanguageError(f"both are constants; saw {short_repr(given)}; name a member for one")
-    return MemberCondition(asked, left, right)
+        raise LanguageError(
+            f"both operands are constants; saw {short_repr(source)}; replace one with a member"
+        )
+    return MemberCondition(predicate, left, right)
 
 
-def _operand_of_json(given: object, whole: object) -> Operand:
-    if isinstance(given, Mapping):
-        if {*given} == {"member"} and isinstance(given["member"], str):
-            return str(given["member"])
-        if {*given} == {"circle"} and isinstance(given["circle"], list | tuple):
-            numbers = given["circle"]
+def _operand_of_json(source: object, whole: object) -> Operand:
+    if isinstance(source, Mapping):
+        if {*source} == {"member"} and isinstance(source["member"], str):
+            return str(source["member"])
+        if {*source} == {"circle"} and isinstance(source["circle"], list | tuple):
+            numbers = source["circle"]
             if len(numbers) == 3:
                 try:
                     return circle(*numbers)
                 except ValueError as error:
-                    raise LanguageError(f"{error}; saw {short_repr(given)}") from None
-        if "type" in given:
+                    raise LanguageError(f"{error}; saw {short_repr(source)}") from None
+        if "type" in source:
             try:
-                return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, given, given=given)))
+                return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, source, given=source)))
             except SemanticError as refused:
                 raise refused.error_in_json() from None
-    raise _refused(whole)
+    raise _invalid(whole)
 
 
-def _refused(given: object) -> LanguageError:
+def _invalid(source: object) -> LanguageError:
     return LanguageError(
-        f"this is no condition between members; saw {short_repr(given)}; {_JSON_FORMS}"
+        f"this is not a condition between members; saw {short_repr(source)}; {_JSON_FORMS}"
     )
 
 
-# ---------------------------------------------------------------------------------------- both
+# -------------------------------------------------------------------------------- text and JSON
 
 
-def checked(place: Place, compare: ComparisonOp, distance: object, tolerance: object) -> Asked:
-    """What is asked of a distance; ValueError says what is wrong with it."""
+def distance_predicate(
+    operator: Operator, compare: ComparisonOp, distance: object, tolerance: object
+) -> Predicate:
+    """Return the predicate of a compared distance; raise ValueError if it is invalid."""
     bound, slack = _length(distance, "a distance"), _length(tolerance, "a tolerance")
-    if place is Place.SPL:
+    if operator is Operator.SPL:
         if compare is not ComparisonOp.LT:
-            raise ValueError("SPL is compared with < only")
-        return Asked(place, compare, bound)
+            raise ValueError("SPL allows only the comparison <")
+        return Predicate(operator, compare, bound)
     if bound == 0.0 and compare is ComparisonOp.LT:
-        raise ValueError("nothing is nearer than 0; write OVLP(a, b) for contact")
+        raise ValueError("no distance is less than 0; write OVLP(a, b) for contact")
     if bound == 0.0 and compare is ComparisonOp.GE:
-        raise ValueError("every distance is 0 or more; leave this condition out")
-    return Asked(place, compare, bound, slack if compare is ComparisonOp.EQ else 0.0)
+        raise ValueError("every distance is 0 or more; leave the condition out")
+    return Predicate(operator, compare, bound, slack if compare is ComparisonOp.EQ else 0.0)
 
 
 def circle(x: object, y: object, radius: object) -> Region:
-    """A disc; ValueError says what is wrong with it."""
+    """Return a disc as a region; raise ValueError if a value is invalid."""
     reach = _length(radius, "a radius")
     if reach == 0.0:
         raise ValueError("a circle needs a radius above 0; write POINT(x y) for a point")
@@ -334,29 +345,29 @@ def circle(x: object, y: object, radius: object) -> Region:
 
 def _length(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{what} is a number; saw {short_repr(value)}")
+        raise ValueError(f"{what} must be a number; saw {short_repr(value)}")
     try:
         length = float(value)
     except OverflowError:
         raise ValueError(f"{what} is too large") from None
     if not (isfinite(length) and length >= 0):
-        raise ValueError(f"{what} is finite and 0 or more; saw {short_repr(value)}")
+        raise ValueError(f"{what} must be finite and 0 or more; saw {short_repr(value)}")
     return length + 0.0
 
 
 def _operand_text(operand: Operand) -> str:
     if isinstance(operand, str):
         return operand
-    place = operand.geometry.value
+    point = operand.geometry.value
     if operand.radius:
-        return f"CIRCLE({place.x!r}, {place.y!r}, {operand.radius!r})"
+        return f"CIRCLE({point.x!r}, {point.y!r}, {operand.radius!r})"
     return geometry_text(operand.geometry)
 
 
 def _operand_json(operand: Operand) -> dict[str, Any]:
     if isinstance(operand, str):
         return {"member": operand}
-    place = operand.geometry.value
+    point = operand.geometry.value
     if operand.radius:
-        return {"circle": [place.x, place.y, operand.radius]}
+        return {"circle": [point.x, point.y, operand.radius]}
     return geometry_json(operand.geometry)

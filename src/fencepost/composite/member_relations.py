@@ -1,4 +1,4 @@
-"""Which pairs of items are related as a condition asks: exactly, many pairs at a time."""
+"""Evaluates a spatial predicate on many pairs of items at a time, exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fencepost.composite.event_hulls import Location, holds
 from fencepost.composite.live_members import Items, LiveMembers
-from fencepost.composite.member_conditions import Asked, Place
+from fencepost.composite.member_conditions import Operator, Predicate
 from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import centroids_of, distances_of, relations_of
@@ -19,51 +19,63 @@ Mask = NDArray[np.bool_]
 Bounds = NDArray[np.float64]
 
 
-def related(
-    live: LiveMembers, asked: Asked, left: Items, right: Items, space: Space = Space.PLANAR
+def are_related(
+    live: LiveMembers,
+    predicate: Predicate,
+    left: Items,
+    right: Items,
+    space: Space = Space.PLANAR,
 ) -> Mask:
-    """For each pair of items whether it is related as asked; of IN, the left lies in the right."""
-    if asked.place in (Place.IN, Place.OVLP):
+    """Return a mask of the pairs for which a predicate holds; with IN, left lies in right."""
+    if predicate.operator in (Operator.IN, Operator.OVLP):
         codes = np.empty(len(left), np.uint8)
         relations_of(live.struct_ref, left, right, codes)
-        found: Mask = codes == CONTAINED if asked.place is Place.IN else codes != DISJOINT
-        return found
+        mask: Mask = codes == CONTAINED if predicate.operator is Operator.IN else codes != DISJOINT
+        return mask
     if space is Space.WGS84:
-        return _related_in_metres(live, asked, left, right)
-    if asked.place is Place.SPL:
+        return _are_related_in_metres(live, predicate, left, right)
+    if predicate.operator is Operator.SPL:
         low, high = _between_centroids(live, left, right)
     else:
         low, high = np.empty(len(left)), np.empty(len(left))
         distances_of(live.struct_ref, left, right, low, high)
-    least, most = bounds_of(asked)
-    yes: Mask = (low > least) & (high < most)
+    lower, upper = distance_bounds(predicate)
+    yes: Mask = (low > lower) & (high < upper)
     if not yes.all():
-        unsure = ~(yes | (high < least) | (low > most))
+        unsure = ~(yes | (high < lower) | (low > upper))
         for k in unsure.nonzero()[0].tolist():
             a, b = (Location([live.corners(int(items[k]))]) for items in (left, right))
-            yes[k] = holds(asked, a, b)
+            yes[k] = holds(predicate, a, b)
     return yes
 
 
-def _related_in_metres(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
-    """The same for distances on the ellipsoid; of two points, most often their distance decides."""
-    least, most = bounds_of(asked)
-    found = np.empty(len(left), bool)
+def _are_related_in_metres(
+    live: LiveMembers, predicate: Predicate, left: Items, right: Items
+) -> Mask:
+    """Return the same mask for distances on the ellipsoid.
+
+    For two points, their distance usually decides; `holds` decides near the bounds.
+    """
+    lower, upper = distance_bounds(predicate)
+    mask = np.empty(len(left), bool)
     for k, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        one, other = live.corners(a), live.corners(b)
-        if len(one) == len(other) == 1:
-            metres = geodesic(one[0, 0], one[0, 1], other[0, 0], other[0, 1])[0]
-            if least + UNSURE_MARGIN_M < metres < most - UNSURE_MARGIN_M:
-                found[k] = True
+        left_corners, right_corners = live.corners(a), live.corners(b)
+        if len(left_corners) == len(right_corners) == 1:
+            metres = geodesic(
+                left_corners[0, 0], left_corners[0, 1], right_corners[0, 0], right_corners[0, 1]
+            )[0]
+            if lower + UNSURE_MARGIN_M < metres < upper - UNSURE_MARGIN_M:
+                mask[k] = True
                 continue
-            if metres < least - UNSURE_MARGIN_M or metres > most + UNSURE_MARGIN_M:
-                found[k] = False
+            if metres < lower - UNSURE_MARGIN_M or metres > upper + UNSURE_MARGIN_M:
+                mask[k] = False
                 continue
-        found[k] = holds(asked, Location([one]), Location([other]), Space.WGS84)
-    return found
+        mask[k] = holds(predicate, Location([left_corners]), Location([right_corners]), Space.WGS84)
+    return mask
 
 
 def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bounds, Bounds]:
+    """Return lower and upper bounds of the distances between centroids."""
     a, b = np.empty((len(left), 3)), np.empty((len(left), 3))
     centroids_of(live.struct_ref, left, a)
     centroids_of(live.struct_ref, right, b)
@@ -72,12 +84,15 @@ def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bo
     return np.maximum(distance - error, 0.0), distance + error
 
 
-def bounds_of(asked: Asked) -> tuple[float, float]:
-    """Between which distances the condition surely holds, but for a rounding at the ends."""
-    assert asked.distance is not None
-    d = asked.distance
-    if asked.compare in (ComparisonOp.LT, ComparisonOp.LE):
-        return -1.0, d
-    if asked.compare in (ComparisonOp.GT, ComparisonOp.GE):
-        return d, np.inf
-    return d - asked.tolerance, d + asked.tolerance
+def distance_bounds(predicate: Predicate) -> tuple[float, float]:
+    """Return an open interval of distances for which a predicate certainly holds.
+
+    Only distances at its ends, up to rounding, need an exact decision.
+    """
+    assert predicate.distance is not None
+    distance = predicate.distance
+    if predicate.compare in (ComparisonOp.LT, ComparisonOp.LE):
+        return -1.0, distance
+    if predicate.compare in (ComparisonOp.GT, ComparisonOp.GE):
+        return distance, np.inf
+    return distance - predicate.tolerance, distance + predicate.tolerance

@@ -1,4 +1,4 @@
-"""`Composite`: several events, how they are related in space, and how near they are in time."""
+"""`Composite`: a pattern of several events that are related in space and close in time."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.geometry.readers.raw_shapes import short_repr
 
 MAX_MEMBERS = 64
-"""Members of one composite, those within nested ones not counted."""
+"""The largest number of members of a composite; members of nested composites do not count."""
 
 _FIELDS = {"id", "members", "where", "within_s", "subscriber"}
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Composite:
-    """A pattern of several events: a frozen value that equals another that says the same.
+    """A pattern of several events: a frozen value, compared by its content.
 
-    Each member is matched by an event (or, where it is a composite itself, by one event for each
-    of its members), and all their times lie within a window. The location of what is found is the
-    convex hull of its members' points.
+    Each member is matched by an event or, if it is a composite itself, by one event for each of its
+    members. The times of all events lie within a window. The location of a match is the convex hull
+    of the points of all its events.
 
     Parameters
     ----------
     id : str
-        Its name, by which detections are reported.
+        Detections are reported under this id.
     members : mapping of str to expression or Composite
-        What is asked of each event by itself: CQL2 text, CQL2 JSON, a tree, or another composite.
+        The pattern of each event by itself: CQL2 text, CQL2 JSON, a tree, or a nested composite.
     where : sequence of str or mapping
         Conditions between members, all of which must hold: ``"DIST(a, b) < 500"``,
         ``"IN(a, b)"``, ``"OVLP(a, b)"``, ``"SPL(a, b) < 50"``, or their JSON.
     within_s : float
-        Seconds from the earliest to the latest event at most. There is no default: what has been
-        seen must be kept for that long.
+        The maximum seconds from the earliest to the latest event. It has no default, because it
+        determines how long events are kept.
     subscriber : str, optional
-        To whom it belongs; the id if left out.
+        The subscriber that owns the composite; the id if left out.
 
     Raises
     ------
     ModelError
-        Where one of these is not what it should be.
+        If an argument is invalid.
     LanguageError
-        Where an expression or a condition cannot be read.
+        If an expression or a condition cannot be read.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Composite:
     ...     within_s=600,
     ... )
     Composite('meeting', members={'a': "kind = 'taxi'", 'b': "kind = 'rider'"}, \
-where=['DIST(a, b) < 500.0'], within_s=600.0)
+    where=['DIST(a, b) < 500.0'], within_s=600.0)
     """
 
     id: str
@@ -82,11 +82,11 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
     ) -> None:
         name = validate_id(id)
         owner = name if subscriber is None else validate_id(subscriber, "subscriber")
-        parts = _members(name, members)
+        parsed_members = _members(name, members)
         fields = {
             "id": name,
-            "members": MappingProxyType(parts),
-            "where": _where(name, where, parts),
+            "members": MappingProxyType(parsed_members),
+            "where": _where(name, where, parsed_members),
             "within_s": _window(name, within_s),
             "subscriber": owner,
         }
@@ -96,48 +96,48 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
             raise LanguageError(too_deep_message())
 
     @classmethod
-    def from_json(cls, given: str | Mapping[str, object]) -> Self:
-        """The composite that `to_json` gave, as mappings or as text.
+    def from_json(cls, source: str | Mapping[str, object]) -> Self:
+        """Return the composite that `to_json` wrote, given as mappings or as text.
 
         Raises
         ------
         ModelError, LanguageError
-            Where it is none.
+            If the JSON is not a composite.
         """
-        if isinstance(given, str):
-            check_text(given)
-            given = decode_json(given)  # type: ignore[assignment]
-        if not isinstance(given, Mapping):
-            raise ModelError(f"a composite in JSON is an object; saw {short_repr(given)}")
-        unknown = sorted(map(str, {*given} - _FIELDS))
-        missing = [name for name in ("id", "members", "within_s") if name not in given]
+        if isinstance(source, str):
+            check_text(source)
+            source = decode_json(source)  # type: ignore[assignment]
+        if not isinstance(source, Mapping):
+            raise ModelError(f"a composite in JSON must be an object; saw {short_repr(source)}")
+        unknown = sorted(map(str, {*source} - _FIELDS))
+        missing = [name for name in ("id", "members", "within_s") if name not in source]
         if unknown or missing:
-            what = (
-                f"lacks {missing[0]!r}" if missing else f"has {unknown[0]!r}, which means nothing"
+            problem = (
+                f"lacks {missing[0]!r}" if missing else f"has the unknown field {unknown[0]!r}"
             )
             raise ModelError(
-                f"the composite {what}; saw {short_repr(given)}; give id, members, within_s and, "
-                "as needed, where and subscriber"
+                f"the composite {problem}; saw {short_repr(source)}; give id, members, within_s "
+                "and, if needed, where and subscriber"
             )
-        return cls(**given)  # type: ignore[arg-type]
+        return cls(**source)  # type: ignore[arg-type]
 
     def to_json(self) -> dict[str, Any]:
-        """The composite as mappings, lists, strings and numbers."""
-        found: dict[str, Any] = {
+        """Return the composite as mappings, lists, strings and numbers."""
+        fields: dict[str, Any] = {
             "id": self.id,
             "members": {
-                name: one.to_json() if isinstance(one, Composite) else render_json(one)
-                for name, one in self.members.items()
+                name: member.to_json() if isinstance(member, Composite) else render_json(member)
+                for name, member in self.members.items()
             },
             "where": [condition.to_json() for condition in self.where],
             "within_s": self.within_s,
         }
         if self.subscriber != self.id:
-            found["subscriber"] = self.subscriber
-        return found
+            fields["subscriber"] = self.subscriber
+        return fields
 
     def atoms(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Condition]]:
-        """The expressions on single events, each with the names that lead to it."""
+        """Yield the expressions on single events, each with the path of member names to it."""
         for name, member in self.members.items():
             if isinstance(member, Composite):
                 yield from member.atoms((*path, name))
@@ -158,7 +158,7 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
         return Composite, (self.id, {**self.members}, self.where, self.within_s, self.subscriber)
 
     def __repr__(self) -> str:
-        members = ", ".join(f"{name!r}: {_text(one)}" for name, one in self.members.items())
+        members = ", ".join(f"{name!r}: {_text(member)}" for name, member in self.members.items())
         where = [str(condition) for condition in self.where]
         owner = f", subscriber={self.subscriber!r}" if self.subscriber != self.id else ""
         return (
@@ -173,31 +173,31 @@ Member: TypeAlias = Condition | Composite
 def _members(id: str, members: object) -> dict[str, Member]:
     if not isinstance(members, Mapping) or not members:
         raise ModelError(
-            f"the members of {id!r:.60} are a mapping of names to expressions; saw "
+            f"the members of {id!r:.60} must be a mapping of names to expressions; saw "
             f'{short_repr(members)}; give {{"a": "kind = \'taxi\'", ...}}'
         )
     if len(members) > MAX_MEMBERS:
         raise ModelError(
-            f"{id!r:.60} has {len(members):,} members and {MAX_MEMBERS} are the most; nest some"
+            f"{id!r:.60} has {len(members):,} members, and {MAX_MEMBERS} are allowed; nest some"
         )
-    found: dict[str, Member] = {}
-    for name, given in members.items():
+    parsed_members: dict[str, Member] = {}
+    for name, source in members.items():
         if not isinstance(name, str) or not is_name(name):
             raise ModelError(
-                f"the name of a member of {id!r:.60} is a word; saw {short_repr(name)}; use "
+                f"the name of a member of {id!r:.60} must be a word; saw {short_repr(name)}; use "
                 "letters, digits, _ . and -, a letter or _ first"
             )
-        found[name] = _member(id, name, given)
-    return found
+        parsed_members[name] = _member(id, name, source)
+    return parsed_members
 
 
-def _member(id: str, name: str, given: Any) -> Member:
-    if isinstance(given, Composite):
-        return given
+def _member(id: str, name: str, source: Any) -> Member:
+    if isinstance(source, Composite):
+        return source
     try:
-        if isinstance(given, Mapping) and "members" in given:
-            return Composite.from_json(given)
-        return parse(given)
+        if isinstance(source, Mapping) and "members" in source:
+            return Composite.from_json(source)
+        return parse(source)
     except FencepostError as error:
         place = f"member {name!r:.60} of {id!r:.60}: "
         if isinstance(error, LanguageError):
@@ -210,16 +210,16 @@ def _member(id: str, name: str, given: Any) -> Member:
 def _where(id: str, where: object, members: Mapping[str, Member]) -> tuple[MemberCondition, ...]:
     if isinstance(where, str | Mapping) or not isinstance(where, Iterable):
         raise ModelError(
-            f"`where` of {id!r:.60} is a list of conditions; saw {short_repr(where)}; "
+            f"`where` of {id!r:.60} must be a list of conditions; saw {short_repr(where)}; "
             'give ["DIST(a, b) < 500"]'
         )
-    found: dict[MemberCondition, None] = {}
-    for given in where:
-        condition = read_condition(given)
+    conditions: dict[MemberCondition, None] = {}
+    for source in where:
+        condition = read_condition(source)
         for name in condition.names:
             if name not in members:
                 raise ModelError(
-                    f"a condition of {id!r:.60} names {name!r:.60}, which is no member; saw "
+                    f"a condition of {id!r:.60} names {name!r:.60}, which is not a member; saw "
                     f"{short_repr(str(condition))}; the members are {short_repr([*members])}"
                 )
         if condition.left == condition.right:
@@ -227,28 +227,28 @@ def _where(id: str, where: object, members: Mapping[str, Member]) -> tuple[Membe
                 f"a condition of {id!r:.60} relates {condition.left!r} to itself; saw "
                 f"{short_repr(str(condition))}; name two members"
             )
-        found[condition] = None
-    return tuple(found)
+        conditions[condition] = None
+    return tuple(conditions)
 
 
 def _window(id: str, within_s: object) -> float:
-    advice = "give the seconds from the earliest to the latest event at most, such as within_s=600"
+    advice = "give the maximum seconds from the earliest to the latest event, such as within_s=600"
     if within_s is None:
-        raise ModelError(f"{id!r:.60} has no window of time; {advice}")
-    number = isinstance(within_s, int | float) and not isinstance(within_s, bool)
+        raise ModelError(f"{id!r:.60} has no time window; {advice}")
+    is_number = isinstance(within_s, int | float) and not isinstance(within_s, bool)
     try:
-        seconds = float(within_s) if number else -1.0  # type: ignore[arg-type]
+        seconds = float(within_s) if is_number else -1.0  # type: ignore[arg-type]
     except OverflowError:
         seconds = -1.0
     if not (isfinite(seconds) and seconds > 0):
         raise ModelError(
-            f"within_s of {id!r:.60} is a number above 0; saw {short_repr(within_s)}; {advice}"
+            f"within_s of {id!r:.60} must be a number above 0; saw {short_repr(within_s)}; {advice}"
         )
     return seconds
 
 
 def _depth(composite: Composite) -> int:
-    nested = (one for one in composite.members.values() if isinstance(one, Composite))
+    nested = (member for member in composite.members.values() if isinstance(member, Composite))
     return 1 + max(map(_depth, nested), default=0)
 
 
@@ -257,5 +257,5 @@ def _text(member: Member) -> str:
         return repr(member)
     try:
         return repr(render_text(member))
-    except LanguageError:  # JSON can say a little more
+    except LanguageError:  # JSON can express conditions that text cannot
         return repr(render_json(member))

@@ -1,7 +1,7 @@
-"""What an event plays, laid out for one compiled call (`fencepost.kernels.detect.join_partners`).
+"""`PairJoinPlan`: the roles of an event, as arrays for one call of `kernels.detect.join_partners`.
 
-That is possible where all it can complete is pairs of events. Composites of more members, and those
-within others, are put together part by part (`joining`).
+A plan exists if an event can complete only pairs of events. Composites with more members, and
+nested ones, are joined part by part (`join_plan`).
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from fencepost.composite.detection import Detection, Points
 from fencepost.composite.event_hulls import Location, holds
 from fencepost.composite.join_plan import EVERYWHERE, Join
 from fencepost.composite.live_members import Floats, Key, LiveMembers
-from fencepost.composite.member_conditions import Asked, Place
-from fencepost.composite.member_relations import bounds_of
+from fencepost.composite.member_conditions import Operator, Predicate
+from fencepost.composite.member_relations import distance_bounds
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect import join_partners
 from fencepost.kernels.detect.join_partners import PLAN, TEST, PairJoinArrays
 from fencepost.kernels.runtime.struct_references import struct_ref
 
 
-class Playing(NamedTuple):
-    """A part of a pair, as one plan of a cast."""
+class PairRole(NamedTuple):
+    """A role of an event: a part of a pair. It is one plan of `PairJoinArrays`."""
 
     join: Join
     is_first: bool
     names: tuple[str, ...]
-    tests: tuple[tuple[Asked, int, int], ...]
+    tests: tuple[tuple[Predicate, int, int], ...]
 
-    def holds(self, live: LiveMembers, item: int, own: Location) -> bool:
-        """Whether an event and an item are related as asked, exactly."""
+    def holds(self, live: LiveMembers, item: int, location: Location) -> bool:
+        """Return whether all tests hold for an event's location and an item, exactly."""
         other = Location([live.corners(item)])
-        both = (own, other) if self.is_first else (other, own)
+        locations = (location, other) if self.is_first else (other, location)
         return all(
-            holds(asked, both[left], both[right], self.join.space)
-            for asked, left, right in self.tests
+            holds(predicate, locations[left], locations[right], self.join.space)
+            for predicate, left, right in self.tests
         )
 
 
-class Cast(NamedTuple):
-    """What an event plays: its plans, and the same as a kernel takes it."""
+class PairJoinPlan(NamedTuple):
+    """The roles of an event, and the same as arrays for a kernel."""
 
-    playing: tuple[Playing, ...]
+    roles: tuple[PairRole, ...]
     struct_ref: Any
-    pools: int  # how many it is kept in at most
+    pools: int  # the number of pools that the event is put into
     space: Space
 
     def detections(
@@ -55,72 +55,87 @@ class Cast(NamedTuple):
         rows: list[list[int]],
         key: Key,
         corners: tuple[Floats, Floats],
-        most: int | None,
+        max_detections: int | None,
     ) -> tuple[list[Detection], int]:
-        """The detections that rows of `LiveMembers.arrive` are, up to so many of each plan.
+        """Return the detections of the pairs that `LiveMembers.add_and_join` found.
 
-        And how many plans had more.
+        At most `max_detections` of each role are returned. Also returns the number of roles with
+        more.
         """
         x, y = corners
-        own: Points = tuple(zip(x.tolist(), y.tolist(), strict=True))
-        here: Location | None = None
-        counts = [0] * len(self.playing)
-        found: list[Detection] = []
-        for plan, item, earliest, latest, answer in rows:
-            join, is_first, (one, other), _ = playing = self.playing[plan]
+        own_points: Points = tuple(zip(x.tolist(), y.tolist(), strict=True))
+        location: Location | None = None
+        counts = [0] * len(self.roles)
+        detections: list[Detection] = []
+        for number, item, earliest, latest, answer in rows:
+            join, is_first, (first, second), _ = role = self.roles[number]
             if answer == join_partners.UNSURE:
-                here = here or Location([np.column_stack((x, y))])
-                if not playing.holds(live, item, here):
+                location = location or Location([np.column_stack((x, y))])
+                if not role.holds(live, item, location):
                     continue
-            counts[plan] += 1
-            if most is not None and counts[plan] > most:
+            counts[number] += 1
+            if max_detections is not None and counts[number] > max_detections:
                 continue
             if is_first:
-                members, points = {one: key, other: live.keys[item]}, own + live.points(item)
+                members, points = (
+                    {first: key, second: live.keys[item]},
+                    own_points + live.points(item),
+                )
             else:
-                members, points = {one: live.keys[item], other: key}, live.points(item) + own
+                members, points = (
+                    {first: live.keys[item], second: key},
+                    live.points(item) + own_points,
+                )
             id, subscriber = join.composite.id, join.composite.subscriber
-            found.append(Detection(id, subscriber, members, earliest, latest, points, self.space))
-        return found, 0 if most is None else sum(count > most for count in counts)
+            detections.append(
+                Detection(id, subscriber, members, earliest, latest, points, self.space)
+            )
+        return detections, 0 if max_detections is None else sum(
+            count > max_detections for count in counts
+        )
 
 
-def cast_of(
-    users: Iterable[tuple[Join, int]], kept: Sequence[tuple[int, int]], space: Space
-) -> Cast | None:
-    """The cast of parts in joins; None where one of these is no pair.
+def plan_pair_join(
+    roles_in_joins: Iterable[tuple[Join, int]], retained: Sequence[tuple[int, int]], space: Space
+) -> PairJoinPlan | None:
+    """Return the plan for parts of joins; None if a join is not a pair of events.
 
-    kept : the pools in which such events are kept, and for how long.
+    retained : the pools into which the event is put, and for how long in nanoseconds.
     """
-    playing: list[Playing] = []
+    roles: list[PairRole] = []
     plans: list[tuple[float, ...]] = []
     tests: list[tuple[float, ...]] = []
-    for join, part in users:
-        if join.parent is not None or join.has_parts_within or len(join.pools) != 2:
+    for join, part in roles_in_joins:
+        if join.parent is not None or join.has_nested_parts or len(join.pools) != 2:
             return None
         [step] = join.steps[part]
         everywhere = step.reach == EVERYWHERE
         plans.append(
             (
-                *(join.pools[step.part], join.within, join.since),
+                *(join.pools[step.part], join.window_ns, join.since),
                 0.0 if everywhere else step.reach,
                 *(len(tests), len(tests) + len(step.tests), everywhere),
                 space is Space.WGS84 and 0.0 < step.reach < EVERYWHERE,
             )
         )
-        tests += [(*_test(asked, space), left == part) for asked, left, _ in step.tests]
+        tests += [(*_test(predicate, space), left == part) for predicate, left, _ in step.tests]
         names = tuple(join.composite.members)
-        playing.append(Playing(join, part == 0, names, step.tests))
+        roles.append(PairRole(join, part == 0, names, step.tests))
     arrays = PairJoinArrays(
         plans=np.array(plans, PLAN),
         tests=np.array(tests, TEST),
-        pools=np.array([pool for pool, _ in kept], np.int64),
-        spans=np.array([span for _, span in kept], np.int64),
+        pools=np.array([pool for pool, _ in retained], np.int64),
+        spans=np.array([span_ns for _, span_ns in retained], np.int64),
     )
-    return Cast(tuple(playing), struct_ref(arrays), len(kept), space)
+    return PairJoinPlan(tuple(roles), struct_ref(arrays), len(retained), space)
 
 
-def _test(asked: Asked, space: Space) -> tuple[float, float, int]:
-    if asked.place in (Place.IN, Place.OVLP):
-        return 0.0, 0.0, join_partners.INSIDE if asked.place is Place.IN else join_partners.CONTACT
-    kind = join_partners.CENTROIDS if asked.place is Place.SPL else join_partners.DISTANCE
-    return *bounds_of(asked), join_partners.METRES if space is Space.WGS84 else kind
+def _test(predicate: Predicate, space: Space) -> tuple[float, float, int]:
+    if predicate.operator in (Operator.IN, Operator.OVLP):
+        return (
+            0.0,
+            0.0,
+            join_partners.INSIDE if predicate.operator is Operator.IN else join_partners.CONTACT,
+        )
+    kind = join_partners.CENTROIDS if predicate.operator is Operator.SPL else join_partners.DISTANCE
+    return *distance_bounds(predicate), join_partners.METRES if space is Space.WGS84 else kind

@@ -71,8 +71,8 @@ class CompositeSubscriptions:
         self._clock = clock
         self._settings: dict[str, Any] = {
             "lateness_s": lateness_s,
-            "most_members": limits.live_members,
-            "most_found": limits.detections_per_event,
+            "max_members": limits.live_members,
+            "max_detections": limits.detections_per_event,
         }
         self._detector = self._new_detector()
         self._definitions: dict[str, Definition] = {}

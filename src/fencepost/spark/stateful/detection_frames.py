@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fencepost.composite.arrivals import Names, nanoseconds
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
-from fencepost.composite.event_tables import Arrival, arrivals
+from fencepost.composite.event_tables import MatchedEvent, match_events
+from fencepost.composite.event_values import AttributeNames, duration_ns
 from fencepost.composite.join_plan import EVERYWHERE, reach
 from fencepost.composite.model import Composite
 from fencepost.engine.matcher import Matcher
@@ -114,8 +114,8 @@ def detect(
 
     composite_list = list(composites)
     _check_arguments(composite_list, buckets, cell)
-    names = Names(time, geometry, id)
-    nanoseconds(lateness_s, "lateness_s")
+    names = AttributeNames(time, geometry, id)
+    duration_ns(lateness_s, "lateness_s")
     for name in (time, geometry, id):
         if name not in events.columns:
             raise ModelError(
@@ -167,7 +167,7 @@ class _Task:
 
     composites: str  # as JSON
     lateness_s: float
-    names: Names
+    names: AttributeNames
     side: int  # buckets in x, and in y; there are side * side
     cell: float | None  # the side of a cell, in map units
     skip_unusable: bool
@@ -240,7 +240,9 @@ def _plan(task: _Task) -> _Plan:
 
 def _grid(composite: Composite, task: _Task) -> _Grid | None:
     single = not any(isinstance(member, Composite) for member in composite.members.values())
-    bounds = [reach(condition.asked) for condition in composite.where if len(condition.names) == 2]
+    bounds = [
+        reach(condition.predicate) for condition in composite.where if len(condition.names) == 2
+    ]
     if not single or len(composite.members) != 2 or task.side < 2:
         return None
     bound = min(bounds, default=EVERYWHERE)
@@ -262,7 +264,7 @@ class _RouteTask:
         plan = _plan(self.task)
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns([*self.names])
-            good, bad = arrivals(table, plan.matcher, self.task.names)
+            good, bad = match_events(table, plan.matcher, self.task.names)
             bad += [(event.row, "the event has no id") for event in good if event.key is None]
             if bad and not (self.task.skip_unusable or self.task.dead_letters):
                 row, why = min(bad)
@@ -277,14 +279,14 @@ class _RouteTask:
                     for row, why in bad
                 ]
             if good:  # events that match no member advance the watermark, too
-                newest = max(event.at for event in good)
+                newest = max(event.time_ns for event in good)
                 rows.append((_CLOCK, 0, newest // 1000, newest, "", "", [], []))
             columns = [*zip(*rows, strict=True)] or [() for _ in _ROUTED]
             arrays = [pa.array(c, field.type) for c, field in zip(columns, _ROUTED, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=_ROUTED)
 
 
-def _routed_rows(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:
+def _routed_rows(plan: _Plan, event: MatchedEvent) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each key that an event is routed to."""
     atoms_by_composite: dict[int, list[str]] = {}
     for subscription in event.atoms:
@@ -298,10 +300,10 @@ def _routed_rows(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:
     for composite, atoms in atoms_by_composite.items():
         grid = plan.grids[composite]
         for bucket in [0] if grid is None else grid.buckets(*box):
-            yield composite, bucket, event.at // 1000, event.at, id, ",".join(atoms), x, y
+            yield composite, bucket, event.time_ns // 1000, event.time_ns, id, ",".join(atoms), x, y
 
 
-def _describe(table: pa.Table, row: int, names: Names) -> str:
+def _describe(table: pa.Table, row: int, names: AttributeNames) -> str:
     """Return the time, the location and the id of an event as JSON."""
     values = {name: table.column(name)[row] for name in names}
     return json.dumps({name: _json_value(value) for name, value in values.items()})
@@ -366,7 +368,7 @@ def _join_micro_batch(
         detections = _push(task, detector, composite, bucket, rows)
         if detections:
             yield _result_rows(task, detections)
-        _save_state(detector, state, nanoseconds(task.lateness_s, "lateness_s"))
+        _save_state(detector, state, duration_ns(task.lateness_s, "lateness_s"))
 
     return join
 
@@ -404,7 +406,7 @@ def _push(
         *(rows[name] for name in ("ns", "id", "atoms", "x", "y")), strict=True
     ):
         id_and_box = [json.loads(id), float(min(x)), float(min(y)), float(max(x)), float(max(y))]
-        detections += detector.push_part(
+        detections += detector.push_matched(
             int(time_ns), id_and_box, atoms.split(","), np.array(x, float), np.array(y, float)
         )
     if grid is None:

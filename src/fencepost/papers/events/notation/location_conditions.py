@@ -12,7 +12,7 @@ from collections.abc import Callable
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.composite.member_conditions import Asked, Place, Region
+from fencepost.composite.member_conditions import Operator, Predicate, Region
 from fencepost.cql2.ast import (
     ComparisonOp,
     Condition,
@@ -30,12 +30,12 @@ from fencepost.geometry.prepared_shapes import is_convex
 Conditions = list[Condition]
 
 
-def located(asked: Asked, region: Region, own: Property) -> Conditions:
+def located(asked: Predicate, region: Region, own: Property) -> Conditions:
     """The conditions, all of which must hold, that an operator with a region stands for."""
-    return _RULES[asked.place](asked, region, own)
+    return _RULES[asked.operator](asked, region, own)
 
 
-def _in(_: Asked, region: Region, own: Property) -> Conditions:
+def _in(_: Predicate, region: Region, own: Property) -> Conditions:
     if region.radius:
         return [NearCondition(NearFunction.S_ALLWITHIN, own, region.geometry, region.radius)]
     inside = SpatialCondition(SpatialFunction.S_WITHIN, own, region.geometry)
@@ -45,18 +45,18 @@ def _in(_: Asked, region: Region, own: Property) -> Conditions:
     return [Or((inside, SpatialCondition(SpatialFunction.S_WITHIN, own, Literal(edge))))]
 
 
-def _overlaps(_: Asked, region: Region, own: Property) -> Conditions:
+def _overlaps(_: Predicate, region: Region, own: Property) -> Conditions:
     if region.radius:
         return [NearCondition(NearFunction.S_DWITHIN, own, region.geometry, region.radius)]
     return [SpatialCondition(SpatialFunction.S_INTERSECTS, own, region.geometry)]
 
 
-def _same_place(asked: Asked, region: Region, own: Property) -> Conditions:
+def _same_place(asked: Predicate, region: Region, own: Property) -> Conditions:
     assert asked.distance is not None
     return [NearCondition(NearFunction.S_SAMEPLACE, own, region.geometry, asked.distance)]
 
 
-def _distance(asked: Asked, region: Region, own: Property) -> Conditions:
+def _distance(asked: Predicate, region: Region, own: Property) -> Conditions:
     """A bound on the distance of the region; that of a disc is its centre's, less the radius."""
     assert asked.distance is not None
 
@@ -78,11 +78,11 @@ def _distance(asked: Asked, region: Region, own: Property) -> Conditions:
     return found
 
 
-_RULES: dict[Place, Callable[[Asked, Region, Property], Conditions]] = {
-    Place.IN: _in,
-    Place.OVLP: _overlaps,
-    Place.SPL: _same_place,
-    Place.DIST: _distance,
+_RULES: dict[Operator, Callable[[Predicate, Region, Property], Conditions]] = {
+    Operator.IN: _in,
+    Operator.OVLP: _overlaps,
+    Operator.SPL: _same_place,
+    Operator.DIST: _distance,
 }
 
 
@@ -95,7 +95,7 @@ def boundary(region: BaseGeometry) -> BaseGeometry | None:
     return shapely.MultiPoint([region.coords[0], region.coords[-1]])
 
 
-def placed(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
+def placed(condition: Condition, own: Property) -> tuple[Predicate, Region] | None:
     """The operator and the region of a condition; nothing where the notation has none for it."""
     found = _operator(condition, own)
     if found is None or not _is_region(found[1].geometry.value):
@@ -103,32 +103,34 @@ def placed(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
     return found
 
 
-def _operator(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
+def _operator(condition: Condition, own: Property) -> tuple[Predicate, Region] | None:
     match condition:
         case SpatialCondition(SpatialFunction.S_INTERSECTS, left, Literal() as place) if (
             left == own
         ):
-            return Asked(Place.OVLP), Region(place)
+            return Predicate(Operator.OVLP), Region(place)
         case SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as place) if left == own:
-            return (Asked(Place.IN), Region(place)) if boundary_free(place) else None
+            return (Predicate(Operator.IN), Region(place)) if boundary_free(place) else None
         case Or((SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as place), _)) if (
             left == own
         ):
             region = Region(place)
-            if not _is_region(place.value) or [condition] != _in(Asked(Place.IN), region, own):
+            if not _is_region(place.value) or [condition] != _in(
+                Predicate(Operator.IN), region, own
+            ):
                 return None
-            return Asked(Place.IN), region
+            return Predicate(Operator.IN), region
         case NearCondition(function, left, Literal() as place, distance) if left == own:
             if function is NearFunction.S_SAMEPLACE:
-                return Asked(Place.SPL, ComparisonOp.LT, distance), Region(place)
+                return Predicate(Operator.SPL, ComparisonOp.LT, distance), Region(place)
             if function is NearFunction.S_ALLWITHIN:
                 circle = boundary_free(place) and distance > 0.0
-                return (Asked(Place.IN), Region(place, distance)) if circle else None
-            return Asked(Place.DIST, _COMPARE[function], distance), Region(place)
+                return (Predicate(Operator.IN), Region(place, distance)) if circle else None
+            return Predicate(Operator.DIST, _COMPARE[function], distance), Region(place)
         case Not(NearCondition(NearFunction.S_CLOSER, left, Literal() as place, distance)) if (
             left == own
         ):
-            return Asked(Place.DIST, ComparisonOp.GE, distance), Region(place)
+            return Predicate(Operator.DIST, ComparisonOp.GE, distance), Region(place)
     return None
 
 

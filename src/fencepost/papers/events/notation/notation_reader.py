@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fencepost.composite.member_conditions import TOLERANCE, Asked, Place, Region, is_name
+from fencepost.composite.member_conditions import TOLERANCE, Operator, Predicate, Region, is_name
 from fencepost.cql2.ast import And, Boolean, ComparisonOp, Condition, Geometry, Property
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import check_text, too_deep_message
@@ -24,11 +24,11 @@ from fencepost.papers.events.notation.location_conditions import located
 from fencepost.papers.events.notation.notation_lexer import is_string, string_of, tokens_of
 
 _OPERATORS = {
-    "@": Place.IN,
-    "in": Place.IN,
-    "ovlp": Place.OVLP,
-    "spl": Place.SPL,
-    "dist": Place.DIST,
+    "@": Operator.IN,
+    "in": Operator.IN,
+    "ovlp": Operator.OVLP,
+    "spl": Operator.SPL,
+    "dist": Operator.DIST,
 }
 _TYPES = {"string": NodeKind.STRING, "arith": NodeKind.NUMBER}
 _DISTANCES = {"<", "<=", "=", ">=", ">"}
@@ -39,7 +39,7 @@ _SIGNS = {"-": -1, "+": 1}
 class Composed:
     """An operator that needs more than one event: of a subscription, or on one that is composed."""
 
-    asked: Asked
+    asked: Predicate
     argument: Region | Node
     subject: Node
 
@@ -133,30 +133,30 @@ class SubscriptionReader(Cursor):
 
     # ----------------------------------------------------------------------------- operators
 
-    def _operator(self) -> tuple[Asked, Region | Node]:
+    def _operator(self) -> tuple[Predicate, Region | Node]:
         token = self.advance()
         written = self.texts[token]
         place = _OPERATORS[self._names[token]]
         self.expect("(", f"after {written}")
         argument = self._region() if self._at_region() else self._subscription()
-        if place is Place.IN and isinstance(argument, Region) != (written == "@"):
+        if place is Operator.IN and isinstance(argument, Region) != (written == "@"):
             other = "IN takes a subscription; write @(...) for a region"
             if written == "@":
                 other = "@ takes a region; write IN(...) for a subscription"
             raise self.error_at(token, other)
-        if place is Place.DIST:
+        if place is Operator.DIST:
             asked = self._compared_distance()
-        elif place is Place.SPL:
-            asked = Asked(Place.SPL, ComparisonOp.LT, self._same_place(argument))
+        elif place is Operator.SPL:
+            asked = Predicate(Operator.SPL, ComparisonOp.LT, self._same_place(argument))
         else:
-            asked = Asked(place)
+            asked = Predicate(place)
         reach = (asked.distance or 0.0) + asked.tolerance
         if not isfinite(reach + (argument.radius if isinstance(argument, Region) else 0.0)):
             raise self.error_at(token, "the distance is too large")
         self.expect(")", f"to close {written}(")
         return asked, argument
 
-    def _compared_distance(self) -> Asked:
+    def _compared_distance(self) -> Predicate:
         form = "write DIST(R;<;l)"
         if self.name == ")":
             # As printed in the paper: DIST((x,y));<;2000)
@@ -181,7 +181,7 @@ class SubscriptionReader(Cursor):
             tolerance = self._settings.tolerance
             if self.skip(";"):
                 tolerance = self._length("a tolerance")
-        return Asked(Place.DIST, op, distance, tolerance)
+        return Predicate(Operator.DIST, op, distance, tolerance)
 
     def _same_place(self, argument: Region | Node) -> float:
         if self.skip(";"):

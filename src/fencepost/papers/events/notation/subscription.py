@@ -7,9 +7,9 @@ from sys import float_info
 
 from fencepost.composite.member_conditions import (
     TOLERANCE,
-    Asked,
     MemberCondition,
-    Place,
+    Operator,
+    Predicate,
     Region,
     is_name,
 )
@@ -143,10 +143,10 @@ def render_ops4st(subscription: Condition | Composite, *, geometry: str = "geome
     if isinstance(right, Region):
         if not nested:
             raise _unsayable(subscription, "regions of a single event in its expression")
-        operator = render_operator(condition.asked, render_region(right), of_region=True)
+        operator = render_operator(condition.predicate, render_region(right), of_region=True)
     else:
         argument = render_ops4st(subscription.members[right], geometry=geometry)
-        operator = render_operator(condition.asked, argument, of_region=False)
+        operator = render_operator(condition.predicate, argument, of_region=False)
     return operator + render_ops4st(subscription.members[left], geometry=geometry)
 
 
@@ -179,14 +179,14 @@ def render_condition(condition: Condition, geometry: str = "geometry") -> str:
     return "".join(operators) + "(" + ";".join(predicates) + ")"
 
 
-def render_operator(asked: Asked, argument: str, of_region: bool) -> str:
+def render_operator(asked: Predicate, argument: str, of_region: bool) -> str:
     """An operator, given what stands in its brackets first."""
-    match asked.place:
-        case Place.IN:
+    match asked.operator:
+        case Operator.IN:
             return f"@({argument})" if of_region else f"IN({argument})"
-        case Place.OVLP:
+        case Operator.OVLP:
             return f"OVLP({argument})"
-        case Place.SPL:
+        case Operator.SPL:
             return f"SPL({argument};{asked.distance!r})"
     assert asked.compare is not None
     tolerance = f";{asked.tolerance!r}" if asked.compare is ast.ComparisonOp.EQ else ""

@@ -43,8 +43,8 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         monkeypatch,
         "fencepost.warmup",
         steps=lambda: todo[:1],
-        steps_beside=lambda: todo[1:],
-        begin=lambda: None,
+        background_steps=lambda: todo[1:],
+        start_in_background=lambda: None,
     )
     stand_in(
         monkeypatch,
@@ -185,11 +185,12 @@ class TestWarmup:
         assert result.stdout.startswith("2 kernels ready in ")
         assert str(tmp_path / "kernels-1") in result.stdout
 
-    def test_waits_for_what_is_compiled_beside(
+    def test_waits_for_the_background_process(
         self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        beside = SimpleNamespace(join=lambda: kernels.append("joined"))
-        monkeypatch.setattr(sys.modules["fencepost.warmup"], "begin", lambda: beside)
+        background = SimpleNamespace(join=lambda: kernels.append("joined"))
+        module = sys.modules["fencepost.warmup"]
+        monkeypatch.setattr(module, "start_in_background", lambda: background)
         assert runner.invoke(entry_point.app, ["warmup"]).exit_code == 0
         assert kernels == ["orient", "joined", "boxes"]
 

@@ -1,4 +1,4 @@
-"""The warm-up calls every kernel that Python calls, so that none compiles later."""
+"""The warm-up calls every kernel that Python calls, so that no kernel compiles later."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ DECORATORS = {
 
 
 def dispatchers_imported() -> dict[str, Any]:
-    """The kernels that modules without kernels of their own import, by name."""
-    found: dict[str, Any] = {}
+    """Return the kernels, by name, that modules without kernels of their own import."""
+    kernels: dict[str, Any] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        names = {f"{node.module}.{own.name}": own.name for node in imports for own in node.names}
+        names = {
+            f"{node.module}.{alias.name}": alias.name for node in imports for alias in node.names
+        }
         if "kernels" in path.relative_to(PACKAGE).parts or DECORATORS & names.keys():
-            continue  # what kernels call is compiled with them
+            continue  # kernels are compiled with the kernels that call them
         attributes = {
             (node.value.id, node.attr)
             for node in ast.walk(tree)
@@ -46,8 +48,8 @@ def dispatchers_imported() -> dict[str, Any]:
                 for owner, part in attributes
                 if owner == name
             ]
-            found.update((key, one) for key, one in parts if is_kernel(one))
-    return found
+            kernels.update((key, kernel) for key, kernel in parts if is_kernel(kernel))
+    return kernels
 
 
 def is_kernel(value: object) -> bool:
@@ -60,18 +62,18 @@ def code_files() -> set[str]:
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_every_kernel_called_from_python_is_compiled_and_none_twice() -> None:
-    for _, step in [*warmup.steps_beside(), *warmup.steps()]:
+    for _, step in [*warmup.background_steps(), *warmup.steps()]:
         step()
     kernels = dispatchers_imported()
     assert len(kernels) > 50
-    missing = sorted(name for name, own in kernels.items() if not own.overloads)
+    missing = sorted(name for name, kernel in kernels.items() if not kernel.overloads)
     assert not missing, f"the warm-up does not call {', '.join(missing)}"
     before = code_files()
-    for _, step in [*warmup.steps(), *warmup.steps_beside()]:
+    for _, step in [*warmup.steps(), *warmup.background_steps()]:
         step()
     assert code_files() - before == set()
 
 
-def test_steps_have_names_of_their_own() -> None:
-    names = [name for name, _ in [*warmup.steps(), *warmup.steps_beside()]]
+def test_names_of_steps_are_unique() -> None:
+    names = [name for name, _ in [*warmup.steps(), *warmup.background_steps()]]
     assert len(set(names)) == len(names)

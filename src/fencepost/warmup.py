@@ -1,8 +1,8 @@
-"""Small real operations that between them call every kernel: its machine code is there later.
+"""Small operations that between them call every kernel, so that its machine code is cached.
 
-Kernels are compiled for the types of what they are given. Only the real operation gives them what
-it does later, so nothing here makes up arrays: subscriptions of every kind meet events of every
-kind. `tests/test_warmup.py` finds a kernel that is called from outside and not from here.
+Kernels are compiled for the types of their arguments. Only real operations pass the types of later
+calls, so this module makes no arrays of its own: it matches subscriptions of every kind with events
+of every kind. `tests/test_warmup.py` finds kernels that Python calls and the warm-up does not.
 """
 
 from __future__ import annotations
@@ -42,59 +42,59 @@ _SHAPES = {
     "triangle": "POLYGON ((0 0, 4 0, 0 4, 0 0))",
     "ring": "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1))",
 }
-_CUT_IN_FOUR = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 0, 4 2, 2 4, 0 2))"  # not valid
+_INVALID_AREA = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 0, 4 2, 2 4, 0 2))"
 _PARTS = {"a": "n = 1", "b": "n = 2"}
-_MANY = 70  # of one kind: more than a list without a tree holds, or the first room for new ones
-_SO_MANY = 2**17 + 1  # ids, of which no Python objects are kept
+_MANY = 70  # subscriptions of one kind: more than a list without a tree, or a new memtable, holds
+_MANY_IDS = 2**17 + 1  # so many ids are not kept as Python objects
 
 
 def steps() -> list[Step]:
-    """What this process does, by name: first what needs no kernels of geometry."""
+    """Return the named steps of this process; the first need no geometry kernels."""
     return [
-        ("events of a table", _tables),
+        ("tables of events", _tables),
         ("composites", _composites),
-        ("one subscription after another", _subscriptions),
-        ("segments, in memory and mapped", _segments),
-        ("subscriptions as columns", _columns),
-        ("moving objects and safe regions", _moving),
+        ("subscriptions in the memtable", _subscriptions),
+        ("segments, built and memory-mapped", _segments),
+        ("subscriptions from columns", _columns),
+        ("trackers and safe regions", _moving),
         ("simplification", _simplify),
     ]
 
 
-def steps_beside() -> list[Step]:
-    """What a process beside this one does meanwhile: geometry, then the published systems."""
+def background_steps() -> list[Step]:
+    """Return the named steps of the background process: geometry, then the published systems."""
     systems = [name for name in INDEXES if name not in ("auto", "reference")]
     return [
         ("relations", _relations),
         ("distances", _distances),
         *((f"the index {name}", lambda name=name: _published(name)) for name in systems),
-        ("relations by samples", _sampled),
-        ("keywords first, and orders of tokens", _orders),
+        ("sampled relations", _sampled),
+        ("keyword-first trees and token orders", _orders),
     ]
 
 
-def run_beside() -> None:
-    """Run every step of the process beside."""
+def run_background_steps() -> None:
+    """Run every step of the background process."""
     with fewer_collections():
-        for _, step in steps_beside():
+        for _, step in background_steps():
             step()
 
 
-def begin() -> BaseProcess | None:
-    """That process, where nothing is compiled yet and a processor is idle."""
+def start_in_background() -> BaseProcess | None:
+    """Start the background process if nothing is compiled yet and there are two processors."""
     if any(cache_folder().iterdir()) or (os.cpu_count() or 1) < 2:
         return None
-    process = get_context("spawn").Process(target=run_beside, daemon=True)
+    process = get_context("spawn").Process(target=run_background_steps, daemon=True)
     process.start()
     return process
 
 
-# ------------------------------------------------------------------------------------ what is asked
+# -------------------------------------------------------------------- subscriptions and events
 
 
 def _expressions() -> dict[str, str]:
-    """A subscription of each kind, by where it stands in a segment and what decides it."""
-    asked = [
+    """Return a subscription for each kind of check and each access path of a segment."""
+    expressions = [
         "n BETWEEN 1 AND 3 AND r <> 2",
         "s LIKE 'a%' AND t LIKE '%b_'",
         "s = 'a' AND n > 2",
@@ -109,21 +109,21 @@ def _expressions() -> dict[str, str]:
         "s = 'a' AND kind = 'x' AND S_INTERSECTS(place, BBOX(0, 0, 4, 4))",
         "s = 'a' AND kind = 'x' AND S_DWITHIN(place, POINT(1 1), 1)",
         "S_TOUCHES(place, other) OR n = 1",
-        "S_DWITHIN(place, POINT(2 1), 1) AND r > 1",  # too close to call, beside (1 1)
+        "S_DWITHIN(place, POINT(2 1), 1) AND r > 1",  # undecided by bounds for (1 1)
     ]
     for relation in ("S_INTERSECTS", "EH_INSIDE", "EH_DISJOINT", "EH_CONTAINS", "S_TOUCHES"):
-        asked += [f"{relation}(place, {shape})" for shape in _SHAPES.values()]
-    asked += [f"S_INTERSECTS(place, {shape}) AND n > 0" for shape in _SHAPES.values()]
+        expressions += [f"{relation}(place, {shape})" for shape in _SHAPES.values()]
+    expressions += [f"S_INTERSECTS(place, {shape}) AND n > 0" for shape in _SHAPES.values()]
     for function in ("S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_ALLWITHIN", "S_SAMEPLACE"):
-        asked += [f"{function}(place, {shape}, 1)" for shape in _SHAPES.values()]
+        expressions += [f"{function}(place, {shape}, 1)" for shape in _SHAPES.values()]
     for k in range(_MANY):
         box = f"BBOX({k % 8}, {k % 8}, {k % 8 + 2}, {k % 8 + 2})"
-        asked.append(f"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(place, {box})")
-    return {str(k): expression for k, expression in enumerate(asked)}
+        expressions.append(f"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(place, {box})")
+    return {str(k): expression for k, expression in enumerate(expressions)}
 
 
 def _events() -> list[dict[str, Any]]:
-    """An event at each shape, with a value of each kind."""
+    """Return an event at each shape, with a value of each type."""
     values = {
         "n": 2, "r": 1.5, "s": "a", "t": "xbc", "kind": "x", "flag": True, "time": _NOON,
         "words": ["storm", "hail"], "text": "Storm, and hail",
@@ -132,7 +132,7 @@ def _events() -> list[dict[str, Any]]:
 
 
 def _match(matcher: Matcher) -> None:
-    """Match events one at a time and together: many that find much, and one that finds little."""
+    """Match events one at a time and in batches, with many results and with few."""
     events = _events()
     for event in events:
         matcher.match(event)
@@ -145,7 +145,7 @@ def _match(matcher: Matcher) -> None:
 
 
 def _tables() -> None:
-    """Words of texts and lists, names of subscriptions, and pairs of them in order."""
+    """Match words in texts and lists, and sort pairs of events and subscriptions."""
     matcher = Matcher()
     for id in ("a", "b"):
         matcher.subscribe(id, "A_CONTAINS(words, ('storm')) AND A_CONTAINS(text, ('storm'))")
@@ -153,7 +153,7 @@ def _tables() -> None:
 
 
 def _subscriptions() -> None:
-    """Subscriptions that come and go, in the arrays that grow."""
+    """Add and remove subscriptions in a memtable."""
     for space in _SPACES:
         matcher = Matcher(space)
         for id, expression in _expressions().items():
@@ -164,8 +164,8 @@ def _subscriptions() -> None:
 
 
 def _segments() -> None:
-    """Segments as they are built, and as they are mapped; ranked, and planned by what was seen."""
-    rows = [{"id": id, "expression": asked} for id, asked in _expressions().items()]
+    """Match with segments, built and memory-mapped; rank; reindex after events were sampled."""
+    rows = [{"id": id, "expression": expression} for id, expression in _expressions().items()]
     for space in _SPACES:
         matcher = Matcher(space)
         matcher.subscribe_many(rows)
@@ -174,7 +174,7 @@ def _segments() -> None:
         matcher.rank(_events()[0])
         matcher.match_batch(_events() * _MANY)
         matcher.reindex()
-        matcher.subscribe("one beside a segment", "n = 1")
+        matcher.subscribe("memtable beside a segment", "n = 1")
         matcher.match(_events()[0])
         with tempfile.TemporaryDirectory() as folder:
             matcher.save(Path(folder) / "index")
@@ -190,8 +190,8 @@ def _columns() -> None:
         [str(k) for k in range(_MANY)], regions=places, keywords=words, equals=values
     )
     _match(matcher)
-    ids = [f"many {k}" for k in range(_SO_MANY)]
-    matcher.subscribe_columns(ids, equals={"n": [2] * _SO_MANY})
+    ids = [f"many {k}" for k in range(_MANY_IDS)]
+    matcher.subscribe_columns(ids, equals={"n": [2] * _MANY_IDS})
     matcher.unsubscribe(ids[0])
     with tempfile.TemporaryDirectory() as folder:
         matcher.save(Path(folder) / "index")
@@ -205,7 +205,7 @@ def _composites() -> None:
         Composite("in", _PARTS, ["IN(a, b)", "IN(a, POLYGON ((0 0, 4 0, 4 4, 0 0)))"], 60),
         Composite("overlap", _PARTS, ["OVLP(a, b)"], 60),
         Composite("centres", _PARTS, ["SPL(a, b) < 5"], 60),
-        # Too close to call: decided once more, exactly.
+        # The bounds leave these undecided, so they are decided exactly.
         Composite("same", _PARTS, ["IN(a, b)", "OVLP(a, b)", "DIST(a, b) <= 0"], 60),
         Composite("around", _PARTS, ["IN(CIRCLE(1, 1, 0.5), b)"], 60),
         Composite("any", _PARTS, [], 3_600),
@@ -215,7 +215,7 @@ def _composites() -> None:
         Composite("near", parts, ["DIST(pair, c) < 9", "SPL(pair, c) < 9"], 60),
         Composite("in pair", parts, ["IN(c, pair)", "OVLP(c, pair)"], 60),
     ]
-    alone = [Composite("alone", {"pair": pair}, [], 60)]  # for which nothing is kept
+    alone = [Composite("alone", {"pair": pair}, [], 60)]  # keeps no events
     for space in _SPACES:
         for composites in (pairs, nested, alone):
             detector = Detector(composites, geometry="place", space=space, max_members=500)
@@ -244,8 +244,8 @@ def _moving() -> None:
 
 def _simplify() -> None:
     rows = [
-        {"id": id, "expression": f"({asked}) AND n > 1", "subscriber": "me"}
-        for id, asked in _expressions().items()
+        {"id": id, "expression": f"({expression}) AND n > 1", "subscriber": "me"}
+        for id, expression in _expressions().items()
     ]
     for space in _SPACES:
         simplify_many(rows, space=space)
@@ -260,7 +260,7 @@ def _relations() -> None:
     matcher = Matcher()
     matcher.subscribe("a", "EH_INSIDE(place, BBOX(0, 0, 4, 4))")
     matcher.match_batch(table)
-    matcher.match({"place": _CUT_IN_FOUR})
+    matcher.match({"place": _INVALID_AREA})
     matcher.explain(_events()[0], "a")
 
 

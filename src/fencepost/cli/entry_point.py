@@ -216,11 +216,11 @@ def warmup(as_json: AsJson = False) -> None:
     from fencepost import warmup as operations
     from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
 
-    beside = operations.begin()
+    background = operations.start_in_background()
     todo = operations.steps()
-    if beside is not None:  # what is compiled there is found by the steps after this, or they fail
-        todo.append(("the rest, begun beside", beside.join))
-    todo += operations.steps_beside()
+    if background is not None:  # later steps load its machine code; if it failed, they fail, too
+        todo.append(("steps of the background process", background.join))
+    todo += operations.background_steps()
     with fewer_collections():
         _run_steps("Compiling", todo)
     seconds = time.perf_counter() - started

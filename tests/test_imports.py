@@ -181,11 +181,11 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"saferegion.free_space", "saferegion.zones"},
     ),
     "saferegion/test_nearby_filters.py": (
-        "what is asked for again",
+        "filters loaded one by one",
         {"saferegion.safe_regions"},
     ),
     "saferegion/test_zones.py": (
-        "the bounds of zones and of wants",
+        "the bounds of zones and match zones",
         {"saferegion.client_rule", "saferegion.match_zones"},
     ),
     "server/http/test_asyncapi.py": ("what operations hold", {"server.http.operations"}),

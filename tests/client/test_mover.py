@@ -35,7 +35,7 @@ class Publishing:
         """Change what is asked; who has a region that is void now is told."""
         with self._lock:
             self.matcher.subscribe(id, expression)
-            for key, version in self._regions.changed():
+            for key, version in self._regions.withdrawals():
                 if self._open is not None:
                     self._open.send(json.dumps({"withdrawn": key, "version": version}))
 

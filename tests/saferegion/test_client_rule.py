@@ -1,4 +1,4 @@
-"""The client's rule, in Python and in JavaScript: one table of cases for both."""
+"""The rule of the client in Python and in JavaScript, with one table of cases for both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import shapely
 
 from fencepost.saferegion import client_rule as module
-from fencepost.saferegion.client_rule import SafeClient, SafeRegion, plain, point_of
+from fencepost.saferegion.client_rule import SafeClient, SafeRegion, json_value, point_of
 from tests.waiting import WAIT_S
 
 FILE = Path(module.__file__)
@@ -40,15 +40,18 @@ SAME = {"kind": "taxi", "n": 1, "tags": ["a", 2]}
 ANSWER = REGION.to_json()
 START = {**SAME, "geometry": point(2, 5)}
 Step = tuple[str, Any]
-# What happens to a client, and after each event whether it was sent.
+# The steps of a client, and for each event whether it was sent.
 STORIES: list[tuple[list[Step], list[bool]]] = [
     ([("event", START), ("event", START)], [True, True]),
     ([("event", START), ("accept", ANSWER), ("event", START)], [True, False]),
-    ([("event", START), ("accept", REGION.kept((2.0, 5.0))), ("event", START)], [True, True]),
+    (
+        [("event", START), ("accept", REGION.to_keep_json((2.0, 5.0))), ("event", START)],
+        [True, True],
+    ),
     (
         [
             *(("event", START), ("accept", ANSWER), ("event", {**START, "geometry": point(5, 5)})),
-            *(("event", START), ("accept", REGION.kept((2.0, 5.0))), ("event", START)),
+            *(("event", START), ("accept", REGION.to_keep_json((2.0, 5.0))), ("event", START)),
         ],
         [True, True, True, False],
     ),
@@ -78,7 +81,7 @@ STORIES: list[tuple[list[Step], list[bool]]] = [
         [True, True],
     ),
 ]
-# Other events once the region is there, and whether each is sent.
+# Events after the region was accepted, and whether each is sent.
 EVENTS: list[tuple[dict[str, Any], bool]] = [
     ({**SAME, "geometry": point(2, 5)}, False),
     ({**SAME, "geometry": point(2, 5), "speed": 3}, False),
@@ -120,19 +123,20 @@ STORIES += [([*BEGIN, ("event", event)], [True, sent]) for event, sent in EVENTS
 def test_python() -> None:
     for steps, expected in STORIES:
         client = SafeClient()
-        found = []
+        sent = []
         for step, value in steps:
             if step == "event":
-                found.append(client.should_send(value))
+                sent.append(client.should_send(value))
             else:
                 getattr(client, step)(value)
-        assert found == expected, steps
-        assert client.sent == sum(found)
-        assert client.kept_back == len(found) - sum(found)
+        assert sent == expected, steps
+        assert client.sent == sum(sent)
+        assert client.kept_back == len(sent) - sum(sent)
 
 
 @pytest.mark.skipif(
-    shutil.which("node") is None, reason="NOT TESTED: there is no node; run: apt-get install nodejs"
+    shutil.which("node") is None,
+    reason="NOT TESTED: node is not installed; run: apt-get install nodejs",
 )
 def test_javascript() -> None:
     program = """
@@ -149,10 +153,10 @@ def test_javascript() -> None:
     });
     console.log(JSON.stringify(found));
     """
-    given = json.dumps([steps for steps, _ in STORIES])
+    stories = json.dumps([steps for steps, _ in STORIES])
     ran = subprocess.run(
         ["node", "-e", program, str(SCRIPT)],
-        input=given, capture_output=True, text=True, check=True, timeout=WAIT_S,
+        input=stories, capture_output=True, text=True, check=True, timeout=WAIT_S,
     )  # fmt: skip
     assert json.loads(ran.stdout) == [expected for _, expected in STORIES]
 
@@ -162,7 +166,7 @@ def test_json_there_and_back() -> None:
     nowhere = SafeRegion(False)
     assert SafeRegion.from_json(nowhere.to_json()) == nowhere
     for bad in ("{}", "[]", "null", '{"format": 2}'):
-        with pytest.raises(ValueError, match="no safe region"):
+        with pytest.raises(ValueError, match="not a safe region"):
             SafeRegion.from_json(bad)
 
 
@@ -170,11 +174,11 @@ def test_odd_values_of_python() -> None:
     assert point_of(shapely.Point(1, 2)) == (1.0, 2.0)
     assert point_of(shapely.Point()) is None
     assert point_of({"type": "Point", "coordinates": [10**400, 0]}) is None
-    assert plain(np.int64(3)) == 3
-    assert plain(float("nan")) is None
-    assert plain((1, 2)) == [1, 2]
+    assert json_value(np.int64(3)) == 3
+    assert json_value(float("nan")) is None
+    assert json_value((1, 2)) == [1, 2]
     for unusable in (2**53, math.inf, object(), {1: 2}, [object()], b"a"):
-        assert plain(unusable) is module.UNUSABLE
+        assert json_value(unusable) is module.UNUSABLE
     assert not REGION.contains(math.nan, 5)
     assert not SafeRegion(True).contains(math.inf, 0)
     assert SafeRegion(True).contains(1e300, 0)
@@ -187,7 +191,7 @@ def test_the_client_needs_the_standard_library_only() -> None:
         for node in ast.walk(tree)
         for name in (
             [node.module or ""] if isinstance(node, ast.ImportFrom)
-            else [one.name for one in node.names] if isinstance(node, ast.Import)
+            else [alias.name for alias in node.names] if isinstance(node, ast.Import)
             else []
         )
     }  # fmt: skip

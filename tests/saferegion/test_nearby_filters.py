@@ -1,4 +1,4 @@
-"""Subscriptions that are taken up at once are found where they would be one by one."""
+"""Filters loaded in columns are found as if they were loaded one by one."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def place(rng: random.Random, size: float) -> str:
 
 
 def expression(rng: random.Random, metres: float) -> str:
-    """Most of the usual forms, some of others."""
-    own, other = (place(rng, 5) for _ in range(2))
+    """Return an expression, often of the form of a simple subscription."""
+    first, second = (place(rng, 5) for _ in range(2))
     reach = rng.uniform(0, 5) * metres
     spatial = rng.choice(
         (
-            f"S_INTERSECTS(geometry, {own})",
-            f"S_WITHIN(geometry, {own})",
-            f"S_DWITHIN(geometry, {own}, {reach})",
-            f"S_CLOSER(geometry, {own}, {reach + 1})",
-            f"S_ALLWITHIN(geometry, {own}, {reach})",
+            f"S_INTERSECTS(geometry, {first})",
+            f"S_WITHIN(geometry, {first})",
+            f"S_DWITHIN(geometry, {first}, {reach})",
+            f"S_CLOSER(geometry, {first}, {reach + 1})",
+            f"S_ALLWITHIN(geometry, {first}, {reach})",
             f"S_DWITHIN(geometry, POINT(179.9 1), {reach})",
             f"S_DWITHIN(geometry, POINT(3 89.9), {reach})",
-            f"S_BEYOND(geometry, {own}, {reach})",
-            f"S_SAMEPLACE(geometry, {own}, {reach})",
-            f"EH_MEET(geometry, {own})",
-            f"NOT S_INTERSECTS(geometry, {own})",
-            f"S_INTERSECTS(geometry, {own}) AND S_DWITHIN(geometry, {other}, {reach})",
-            f"(S_INTERSECTS(geometry, {own}) OR S_INTERSECTS(geometry, {other}))",
-            f"S_INTERSECTS(other, {own})",
+            f"S_BEYOND(geometry, {first}, {reach})",
+            f"S_SAMEPLACE(geometry, {first}, {reach})",
+            f"EH_MEET(geometry, {first})",
+            f"NOT S_INTERSECTS(geometry, {first})",
+            f"S_INTERSECTS(geometry, {first}) AND S_DWITHIN(geometry, {second}, {reach})",
+            f"(S_INTERSECTS(geometry, {first}) OR S_INTERSECTS(geometry, {second}))",
+            f"S_INTERSECTS(other, {first})",
             "TRUE",
         )
     )
@@ -70,7 +70,9 @@ def expression(rng: random.Random, metres: float) -> str:
 
 @pytest.mark.parametrize("space", ["planar", "wgs84"])
 @pytest.mark.parametrize("seed", range(3))
-def test_taken_up_at_once_or_one_by_one(space: str, seed: int, monkeypatch: Any) -> None:
+def test_loading_in_columns_equals_loading_one_by_one(
+    space: str, seed: int, monkeypatch: Any
+) -> None:
     rng = random.Random(f"{space} {seed}")
     metres = 1.0 if space == "planar" else 100_000.0
     m = fp.Matcher(space)
@@ -83,10 +85,10 @@ def test_taken_up_at_once_or_one_by_one(space: str, seed: int, monkeypatch: Any)
     for k in range(250, 270):
         m.subscribe(f"s{k}", expression(rng, metres))
     at_once = SafeRegions(m, changing=["note"])
-    taken = len(at_once._nearby) - len(at_once._nearby._known)
-    assert taken > 30
+    simple = len(at_once._nearby) - len(at_once._nearby._zones_cache)
+    assert simple > 30
     with monkeypatch.context() as patch:
-        patch.setattr(safe_regions, "usual_of", lambda matcher, *_: ([], matcher.ids()))
+        patch.setattr(safe_regions, "split_simple", lambda matcher, *_: ([], matcher.ids()))
         one_by_one = SafeRegions(m, changing=["note"])
     assert len(at_once._nearby) == len(one_by_one._nearby)
     assert at_once._nearby.extent == pytest.approx(one_by_one._nearby.extent, rel=1e-6)
@@ -100,16 +102,20 @@ def test_taken_up_at_once_or_one_by_one(space: str, seed: int, monkeypatch: Any)
             "words": ["hail"] if rng.random() < 0.5 else [],
         }
         window = (x, y, x + size, y + size)
-        found = {one[:2] for one in at_once._nearby.find(event, window)}
-        assert found == {one[:2] for one in one_by_one._nearby.find(event, window)}
+        found = {row[:2] for row in at_once._nearby.find(event, window)}
+        assert found == {row[:2] for row in one_by_one._nearby.find(event, window)}
         total += len(found)
         spot = {**event, "geometry": f"POINT({x} {y})"}
-        mine, other = at_once.around(spot), one_by_one.around(spot)
-        assert (mine.safe, mine.inside, mine.outside) == (other.safe, other.inside, other.outside)
+        region, expected = at_once.around(spot), one_by_one.around(spot)
+        assert (region.safe, region.inside, region.outside) == (
+            expected.safe,
+            expected.inside,
+            expected.outside,
+        )
     assert total > 300
 
 
-def test_what_was_taken_up_at_once_can_change() -> None:
+def test_subscriptions_loaded_in_columns_can_change() -> None:
     m = fp.Matcher()
     m.subscribe_columns(
         [f"s{k}" for k in range(100)],
@@ -118,9 +124,9 @@ def test_what_was_taken_up_at_once_can_change() -> None:
     )
     regions = SafeRegions(m)
     at = {"geometry": "POINT(10.5 0.25)", "state": "full"}
-    assert {one[0] for one in regions._nearby.find(at, (10, 0, 11, 1))} == {"ss11"}
+    assert {row[0] for row in regions._nearby.find(at, (10, 0, 11, 1))} == {"ss11"}
     m.unsubscribe("s11")
     assert regions._nearby.find(at, (10, 0, 11, 1)) == []
     m.subscribe("s11", "S_DWITHIN(geometry, POINT(10 0), 3)")
-    assert {one[0] for one in regions._nearby.find(at, (10, 0, 11, 1))} == {"ss11"}
+    assert {row[0] for row in regions._nearby.find(at, (10, 0, 11, 1))} == {"ss11"}
     assert not regions.around(at).contains(10.5, 0.25)

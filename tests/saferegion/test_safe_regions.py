@@ -1,4 +1,4 @@
-"""What regions are like: by operator, by attributes, when withdrawn."""
+"""Regions: by operator, by attributes, and when they are withdrawn."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fencepost.saferegion.free_space import RegionMethod
 from fencepost.saferegion.zones import near_zone
 
 
-def at(x: float, y: float, **others: object) -> dict[str, object]:
-    return {"geometry": {"type": "Point", "coordinates": [x, y]}, **others}
+def at(x: float, y: float, **attributes: object) -> dict[str, object]:
+    return {"geometry": {"type": "Point", "coordinates": [x, y]}, **attributes}
 
 
-def regions(*expressions: str, **given: Any) -> fp.SafeRegions:
+def regions(*expressions: str, **options: Any) -> fp.SafeRegions:
     m = fp.Matcher()
     for number, expression in enumerate(expressions):
         m.subscribe(str(number), expression)
-    s = fp.SafeRegions(m, **given)
+    s = fp.SafeRegions(m, **options)
     s.matcher_kept = m  # type: ignore[attr-defined]
     return s
 
@@ -42,7 +42,7 @@ def test_a_distance_reaches_beyond_its_region(method: RegionMethod | None) -> No
 
 def test_a_disc_is_left_out_as_a_disc() -> None:
     region = regions("S_DWITHIN(geometry, POINT(5 5), 2)").around(at(0, 0))
-    assert region.contains(3.5, 3.5)  # in its box, not in it
+    assert region.contains(3.5, 3.5)  # in the box of the disc, but not in the disc
     assert not region.contains(3.6, 3.6)
 
 
@@ -63,7 +63,7 @@ def test_a_triangle_is_left_out_as_a_triangle() -> None:
         "EH_DISJOINT(geometry, POLYGON((3 3, 7 3, 7 7, 5 8, 3 7, 3 3)))",
     ],
 )
-def test_what_matches_outside_leaves_the_inside(
+def test_negated_conditions_leave_the_inside_safe(
     expression: str, method: RegionMethod | None
 ) -> None:
     s = regions(expression, method=method)
@@ -81,7 +81,7 @@ def test_beyond_a_ring_the_distance_of_the_point_counts() -> None:
     assert not region.contains(5, 3.1)
 
 
-def test_an_equal_distance_is_a_ring() -> None:
+def test_near_but_not_closer_is_a_ring() -> None:
     ring = "S_DWITHIN(geometry, POINT(0 0), 5) AND NOT S_CLOSER(geometry, POINT(0 0), 4)"
     s = regions(ring)
     assert s.around(at(0, 0)).contains(3.9, 0)
@@ -90,7 +90,7 @@ def test_an_equal_distance_is_a_ring() -> None:
     assert s.around(at(6, 0)).contains(0, 6)
 
 
-def test_a_subscription_without_a_region_leaves_nothing() -> None:
+def test_a_subscription_without_a_location_leaves_no_region() -> None:
     s = regions("kind = 'taxi'")
     assert not s.around(at(0, 0, kind="taxi")).safe
     assert s.around(at(0, 0, kind="bus")).contains(5, 5)
@@ -103,7 +103,7 @@ def test_conditions_that_fail_do_not_count() -> None:
     assert s.around(at(5, 5)).contains(5, 5)
 
 
-def test_what_changes_all_the_time_is_taken_to_hold() -> None:
+def test_conditions_on_changing_attributes_are_taken_to_hold() -> None:
     expression = "S_DWITHIN(geometry, POINT(5 5), 2) AND speed > 30"
     s = regions(expression, changing=["speed"])
     region = s.around(at(0, 0, speed=10))
@@ -114,12 +114,12 @@ def test_what_changes_all_the_time_is_taken_to_hold() -> None:
     assert not region.is_silent(at(5, 5, speed=50))
 
 
-def test_other_attributes_of_no_interest_may_change() -> None:
+def test_attributes_without_conditions_may_change() -> None:
     region = regions("S_DWITHIN(geometry, POINT(5 5), 2)").around(at(0, 0, time=1))
     assert region.is_silent(at(1, 1, time=2))
 
 
-def test_where_the_same_fences_match() -> None:
+def test_mode_same_keeps_the_matches() -> None:
     s = regions("S_DWITHIN(geometry, POINT(5 5), 4)", "S_WITHIN(geometry, BBOX(0, 0, 5, 5))",
                 mode="same")  # fmt: skip
     region = s.around(at(4, 4))
@@ -128,13 +128,13 @@ def test_where_the_same_fences_match() -> None:
     assert not region.contains(1, 1)  # left the disc
 
 
-def test_no_point_no_region() -> None:
+def test_an_event_without_a_point_has_no_region() -> None:
     s = regions("S_DWITHIN(geometry, POINT(5 5), 4)")
     for event in ({}, {"geometry": "LINESTRING (0 0, 1 1)"}, {"geometry": "POINT EMPTY"}):
         assert not s.around(event).safe
 
 
-def test_a_point_that_the_space_does_not_have_leaves_nothing() -> None:
+def test_a_point_outside_of_the_space_has_no_region() -> None:
     m = fp.Matcher("wgs84")
     m.subscribe("a", "S_DWITHIN(geometry, POINT(0 0), 1000)")
     s = fp.SafeRegions(m)
@@ -149,7 +149,7 @@ def test_an_attribute_that_cannot_be_compared_is_sent_always() -> None:
     assert s.around(at(0, 0, other=object())).safe
 
 
-def test_huge_distances_leave_nothing() -> None:
+def test_huge_distances_leave_no_region() -> None:
     assert not regions("S_DWITHIN(geometry, POINT(5 5), 1e308)").around(at(0, 0)).contains(0, 0)
 
 
@@ -159,43 +159,43 @@ def test_regions_are_withdrawn_where_a_subscription_lands() -> None:
     s.around(at(0, 0, kind="taxi"), key="taxi")
     s.around(at(0, 0, kind="bus"), key="bus")
     m.subscribe("new", "S_DWITHIN(geometry, POINT(1 1), 1)")
-    assert sorted(one.key for one in s.changed()) == ["bus", "taxi"]
-    assert s.changed() == []
+    assert sorted(one.key for one in s.withdrawals()) == ["bus", "taxi"]
+    assert s.withdrawals() == []
 
     s.around(at(0, 0, kind="taxi"), key="taxi")
     m.subscribe("watched now", "S_DWITHIN(geometry, POINT(2 1), 1) AND kind = 'bus'")
-    # Its attribute was not watched, so nobody would tell when it becomes a bus.
-    assert [one.key for one in s.changed()] == ["taxi"]
+    # The taxi does not watch `kind`, so it would not notice that it becomes a bus.
+    assert [one.key for one in s.withdrawals()] == ["taxi"]
 
     s.around(at(0, 0, kind="taxi"), key="taxi")
     s.around(at(0, 0, kind="bus"), key="bus")
     m.subscribe("more", "S_DWITHIN(geometry, POINT(3 1), 1) AND kind = 'bus'")
-    assert [one.key for one in s.changed()] == ["bus"]
+    assert [one.key for one in s.withdrawals()] == ["bus"]
     m.move("more", "geometry", "POINT (4 1)")
-    assert s.changed() == []  # it had been told
+    assert s.withdrawals() == []  # the bus was notified before
     s.around(at(0, 0, kind="bus"), key="bus")
     m.move("more", "geometry", "POINT (5 1)")
-    assert [one.key for one in s.changed()] == ["bus"]
+    assert [one.key for one in s.withdrawals()] == ["bus"]
     m.unsubscribe("more")
-    assert s.changed() == []
+    assert s.withdrawals() == []
 
 
-def test_what_lands_elsewhere_withdraws_nothing() -> None:
+def test_a_subscription_elsewhere_withdraws_nothing() -> None:
     method = GreedyRectangles((0, 0, 10, 10), cells=(10, 10))
     s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", method=method)
     m: fp.Matcher = s.matcher_kept  # type: ignore[attr-defined]
     s.around(at(1.5, 1.5), key="a")
     m.subscribe("far", "S_DWITHIN(geometry, POINT(9 9), 1)")
-    assert s.changed() == []
+    assert s.withdrawals() == []
     m.subscribe_columns(["near"], within={"geometry": (["POINT (1 1)"], [0.5])})
-    assert [one.key for one in s.changed()] == ["a"]
+    assert [one.key for one in s.withdrawals()] == ["a"]
 
 
-def test_the_oldest_make_room() -> None:
-    s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", most_objects=2)
+def test_max_objects_withdraws_the_oldest() -> None:
+    s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", max_objects=2)
     for key in "abc":
         s.around(at(0, 0), key=key)
-    assert [one.key for one in s.changed()] == ["a"]
+    assert [one.key for one in s.withdrawals()] == ["a"]
     assert s.forget("b")
     assert not s.forget("b")
 
@@ -204,17 +204,17 @@ def test_members_of_composites_are_sent() -> None:
     s = regions("S_DWITHIN(geometry, POINT(50 50), 1)")
     composite = fp.Composite("meet", {"a": "kind = 'taxi'", "b": "kind = 'rider'"}, within_s=60)
     s.around(at(0, 0, kind="taxi"), key="taxi")
-    s.want(composite.id, [condition for _, condition in composite.atoms()])
-    assert [one.key for one in s.changed()] == ["taxi"]
+    s.add_conditions(composite.id, [condition for _, condition in composite.atoms()])
+    assert [one.key for one in s.withdrawals()] == ["taxi"]
     assert not s.around(at(0, 0, kind="taxi")).safe
     region = s.around(at(0, 0, kind="bus"))
     assert region.is_silent(at(1, 0, kind="bus"))
     assert not region.is_silent(at(1, 0, kind="taxi"))
-    s.want_no_more(composite.id)
+    s.remove_conditions(composite.id)
     assert s.around(at(0, 0, kind="taxi")).contains(0, 0)
 
 
-def test_an_answer_is_short_for_who_has_the_region() -> None:
+def test_an_object_that_keeps_its_region_gets_a_short_answer() -> None:
     s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", "S_DWITHIN(geometry, POINT(90 5), 1)")
     client = fp.SafeClient()
     first, inside = at(0, 0), at(5, 5)
@@ -242,11 +242,11 @@ def test_a_matcher_does_not_keep_regions_alive() -> None:
 def test_bad_arguments() -> None:
     m = fp.Matcher()
     bad: tuple[dict[str, Any], ...] = (
-        *({"method": "best"}, {"mode": "loud"}, {"most_holes": 0}, {"most_objects": 0}),
+        *({"method": "best"}, {"mode": "loud"}, {"max_holes": 0}, {"max_objects": 0}),
     )
-    for given in bad:
+    for arguments in bad:
         with pytest.raises(fp.ModelError):
-            fp.SafeRegions(m, **given)
+            fp.SafeRegions(m, **arguments)
 
 
 @pytest.mark.parametrize("latitude", [0.0, 30.2, -67.0, 85.0])
@@ -263,8 +263,8 @@ def test_discs_on_the_ellipsoid_are_bounded_from_both_sides(latitude: float) -> 
             lat = latitude + away * math.sin(turn) / 111_000
             lon = 10 + away * math.cos(turn) / (111_320 * math.cos(math.radians(latitude)))
             matches = m.match(at(lon, lat)) == ["a"]
-            assert not (matches and zone.misses(lon, lat))
-            near += matches != zone.misses(lon, lat)
+            assert not (matches and zone.excludes(lon, lat))
+            near += matches != zone.excludes(lon, lat)
             if inner is not None:
                 assert matches or not fp.SafeRegion(True, (inner,)).contains(lon, lat)
-        assert radius > 300 or near > 280  # and closely
+        assert radius > 300 or near > 280  # the bounds are close

@@ -1,4 +1,4 @@
-"""Silence is right: what clients keep back matches nothing, whatever is asked and changes."""
+"""Silence is safe: events that clients keep back match nothing, while subscriptions change."""
 
 from __future__ import annotations
 

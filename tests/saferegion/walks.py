@@ -1,6 +1,6 @@
-"""Random subscriptions and random walks: what a client keeps back must match nothing.
+"""Random subscriptions and random walks: events that a client keeps back must match nothing.
 
-The truth is asked of the matcher itself, or of one that evaluates every expression.
+The truth is that of the matcher, or of the reference index, which evaluates every expression.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = ("a", "b")
 
 @dataclass(frozen=True)
 class Country:
-    """A lattice of 24 by 24 points: where it begins, its step, and the unit of distances."""
+    """A lattice of 24 x 24 points: its origin, its step, and the unit of distances."""
 
     space: str = "planar"
     x: float = 0.0
@@ -50,7 +50,7 @@ COUNTRIES = {
 
 
 def geometry(rng: random.Random, country: Country) -> str:
-    """A point, a line or an area on the lattice; at the antimeridian only points."""
+    """Return a point, a line or an area on the lattice; at the antimeridian, only points."""
     kinds = ("point", "points", "line", *AREAS)
     kind = "point" if country.x > 179 else rng.choice(kinds)
     i, j = rng.randint(0, 18), rng.randint(0, 18)
@@ -79,24 +79,24 @@ def geometry(rng: random.Random, country: Country) -> str:
 
 
 def place(rng: random.Random, country: Country, far: bool) -> str:
-    """A condition on the position that holds nearly nowhere or, `far`, nearly everywhere."""
+    """Return a condition on the position that is rarely true or, if `far`, mostly true."""
     while True:
         negated = rng.random() < 0.2
         if rng.random() < 0.5:
             name = rng.choice(RELATIONS)
-            outside = name.endswith("DISJOINT") != negated
+            is_far = name.endswith("DISJOINT") != negated
             text = f"{name}(geometry, {geometry(rng, country)})"
         else:
             name = rng.choice(DISTANCES)
-            outside = (name == "S_BEYOND") != negated
-            distance = rng.choice((0.5, 1, 2, 3)) * (8 if outside else 1) * country.unit
+            is_far = (name == "S_BEYOND") != negated
+            distance = rng.choice((0.5, 1, 2, 3)) * (8 if is_far else 1) * country.unit
             text = f"{name}(geometry, {geometry(rng, country)}, {distance})"
-        if far == outside:
+        if far == is_far:
             return f"NOT {text}" if negated else text
 
 
 def other(rng: random.Random) -> str:
-    """A condition on other attributes."""
+    """Return a condition on other attributes."""
     return rng.choice(
         (
             *("kind = 'a'", "kind = 'b'", "kind <> 'a'", "kind IN ('a', 'c')", "n > 3", "n <= 2"),
@@ -107,7 +107,7 @@ def other(rng: random.Random) -> str:
 
 
 def expression(rng: random.Random, country: Country) -> str:
-    """A subscription about a place, most often with conditions beside it."""
+    """Return a condition on the position, mostly with conditions on other attributes."""
     near, far = place(rng, country, far=False), place(rng, country, far=True)
     chance = rng.random()
     if chance < 0.1:
@@ -133,7 +133,7 @@ def expression(rng: random.Random, country: Country) -> str:
 
 
 class Walker:
-    """An object that walks, mostly by steps of a lattice, and now and then changes."""
+    """An object that walks in small steps, and changes its attributes now and then."""
 
     def __init__(self, rng: random.Random, country: Country, name: str) -> None:
         self._rng = rng
@@ -153,7 +153,7 @@ class Walker:
             self.attributes["flag"] = rng.random() < 0.5
 
     def step(self) -> dict[str, object]:
-        """The next event."""
+        """Return the next event."""
         rng = self._rng
         size = rng.choice((0.02, 0.1, 0.1, 0.5))
         self._i = min(max(self._i + rng.uniform(-size, size), -2), 26)
@@ -170,7 +170,7 @@ class Walker:
 
 @dataclass
 class Tally:
-    """What a walk came to."""
+    """The counts of a walk."""
 
     steps: int = 0
     sent: int = 0
@@ -191,13 +191,13 @@ def walk(
     changes: float = 0.004,
     truth: str = "auto",
 ) -> Tally:
-    """Walk, change subscriptions on the way, and count what was wrongly kept back."""
+    """Walk while subscriptions change, and count the events that were wrongly kept back."""
     rng = random.Random(seed)
     m = fp.Matcher(country.space, truth)
     for k in range(subscriptions):
         m.subscribe(f"s{k}", expression(rng, country))
     method = GreedyRectangles() if greedy else None
-    s = fp.SafeRegions(m, method, mode=mode, changing=("clock",), most_holes=6)
+    s = fp.SafeRegions(m, method, mode=mode, changing=("clock",), max_holes=6)
     objects = {name: Walker(rng, country, name) for name in map(str, range(walkers))}
     last: dict[str, list[str]] = {}
     unsent: list[tuple[str, dict[str, object]]] = []
@@ -208,7 +208,7 @@ def walk(
         tally.steps += 1
         if walker.client.should_send(event):
             tally.sent += 1
-            if mode == "same":  # what was before holds until now
+            if mode == "same":  # the last matches were valid until now
                 tally.violations += _violations(m, mode, unsent, last)
                 last[walker.name] = m.match(event)
             walker.client.accept(s.answer(event, walker.name))
@@ -218,12 +218,12 @@ def walk(
             tally.violations += _violations(m, mode, unsent, last)
             tally.changes += 1
             _change(rng, country, m)
-            for key, version in s.changed():
+            for key, version in s.withdrawals():
                 tally.withdrawn += 1
                 objects[key].client.withdraw(version)
-            if mode == "same":  # the set may be another although nobody moved
-                for one in objects.values():
-                    one.client.region = None
+            if mode == "same":  # matches may differ although no object moved
+                for other in objects.values():
+                    other.client.region = None
     tally.violations += _violations(m, mode, unsent, last)
     return tally
 
@@ -248,14 +248,14 @@ def _violations(
     unsent: list[tuple[str, dict[str, object]]],
     last: dict[str, list[str]],
 ) -> int:
-    """How many of the events that were not sent should have been."""
+    """Return how many unsent events should have been sent."""
     if not unsent:
         return 0
-    found: dict[int, list[str]] = {}
+    matches: dict[int, list[str]] = {}
     for pair in m.match_batch([event for _, event in unsent], sort=True).to_pylist():
-        found.setdefault(pair["event"], []).append(pair["subscription"])
+        matches.setdefault(pair["event"], []).append(pair["subscription"])
     wrong = sum(
-        found.get(number, []) != (last[name] if mode == "same" else [])
+        matches.get(number, []) != (last[name] if mode == "same" else [])
         for number, (name, _) in enumerate(unsent)
     )
     unsent.clear()

@@ -1,14 +1,16 @@
-"""The client's rule: whether an event must be sent. The standard library only, so copy it anywhere.
+"""The rule of the client: an object sends an event only if it may match a subscription.
 
-A region is some shapes in which the object must be and some in which it must not be, each a tuple
-of a name and numbers:
+The module needs the standard library only, so it can be copied to a client. `safe-client.js` is the
+same in JavaScript.
+
+A safe region consists of shapes that the object must stay in and shapes that it must stay out of.
+A shape is a tuple of a name and numbers:
 
     box     x0 y0 x1 y1
     round   x y sx sy r2         (sx (px - x))^2 + (sy (py - y))^2 <= r2: a disc or an ellipse
-    planes  x0 y0 x1 y1 a b c a b c ...      in that box, and a (px - x0) + b (py - y0) <= c of each
+    planes  x0 y0 x1 y1 a b c a b c ...      in the box, and a (px - x0) + b (py - y0) <= c for each
 
-Whoever made them has moved their borders by more than doubles are rounded here. `safe-client.js` is
-the same in JavaScript.
+The server has moved the boundaries of the shapes by more than the rounding error of doubles here.
 """
 
 from __future__ import annotations
@@ -23,46 +25,50 @@ from typing import Any
 Shape = tuple[Any, ...]
 UNUSABLE = object()
 _FORMAT = 1
-_TOO_LARGE = 2**53  # from here on JavaScript takes some integers for others
+_TOO_LARGE = 2**53  # from here on, JavaScript cannot tell all integers apart
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _WKT_POINT = re.compile(rf"\s*POINT\s*\(\s*{_NUMBER}\s+{_NUMBER}\s*\)\s*", re.ASCII | re.IGNORECASE)
 
 
-def is_in(shape: Shape, x: float, y: float) -> bool:
-    """Whether a point is in a shape."""
+def shape_contains(shape: Shape, x: float, y: float) -> bool:
+    """Return whether a shape contains a point."""
     kind = shape[0]
     if kind == "round":
         _, middle_x, middle_y, scale_x, scale_y, limit = shape
-        across, along = (x - middle_x) * scale_x, (y - middle_y) * scale_y
-        return bool(across * across + along * along <= limit)
+        dx, dy = (x - middle_x) * scale_x, (y - middle_y) * scale_y
+        return bool(dx * dx + dy * dy <= limit)
     if not (shape[1] <= x <= shape[3] and shape[2] <= y <= shape[4]):
         return False
-    across, along = x - shape[1], y - shape[2]
-    return all(
-        shape[k] * across + shape[k + 1] * along <= shape[k + 2] for k in range(5, len(shape), 3)
-    )
+    dx, dy = x - shape[1], y - shape[2]
+    return all(shape[k] * dx + shape[k + 1] * dy <= shape[k + 2] for k in range(5, len(shape), 3))
 
 
 @dataclass(frozen=True, slots=True)
 class SafeRegion:
-    """Where an object may be without a word, as long as its attributes are what they were.
+    """The region in which an object need not send events while its attributes stay as they are.
+
+    An event in the region, with unchanged attributes, matches no subscription (or the same
+    subscriptions as at `at`, by the mode of `SafeRegions`): the region is an inner bound of the
+    points where that holds, so silence in it is safe, and an event sent outside of it is merely
+    unnecessary.
 
     Attributes
     ----------
     safe : bool
-        Whether there is any such place.
+        Whether there is a region.
     inside, outside : tuples of shapes
-        It must be in all of the first and in none of the second.
+        The object must be in all `inside` shapes and in none of the `outside` shapes.
     attributes : mapping
-        Those that subscriptions ask about, as they were; None is a missing one.
+        The values of the attributes that subscriptions use, as they were; None if missing.
     position : str
-        The attribute that says where the object is.
+        The attribute that holds the object's position.
     at : pair of float, optional
-        Where it was.
+        The position for which the region was made.
     version : int
-        Of the subscriptions that it was made for; what was withdrawn at a later one is void.
+        The version of the subscriptions for which it was made. A withdrawal at a later version
+        voids it.
     number : int
-        Which of all regions it is.
+        Identifies the region.
     """
 
     safe: bool
@@ -75,32 +81,38 @@ class SafeRegion:
     number: int = 0
 
     def contains(self, x: float, y: float) -> bool:
-        """Whether the object is safe at a point."""
-        return self.is_around(x, y) and not any(is_in(shape, x, y) for shape in self.outside)
+        """Return whether the object is safe at a point."""
+        return self.encloses(x, y) and not any(
+            shape_contains(shape, x, y) for shape in self.outside
+        )
 
-    def is_around(self, x: float, y: float) -> bool:
-        """Whether a point is in the region, or in what it leaves out."""
+    def encloses(self, x: float, y: float) -> bool:
+        """Return whether a point is in all `inside` shapes; it may be in a hole."""
         finite = math.isfinite(x) and math.isfinite(y)
-        return self.safe and finite and all(is_in(shape, x, y) for shape in self.inside)
+        return self.safe and finite and all(shape_contains(shape, x, y) for shape in self.inside)
 
     def is_unchanged(self, attributes: Mapping[str, Any]) -> bool:
-        """Whether an object's other attributes are what they were."""
+        """Return whether the attributes that subscriptions use have their old values."""
         return all(
-            is_same(value, plain(attributes.get(name))) for name, value in self.attributes.items()
+            values_equal(value, json_value(attributes.get(name)))
+            for name, value in self.attributes.items()
         )
 
     def is_silent(self, event: Mapping[str, Any]) -> bool:
-        """Whether an event of the object need not be sent."""
-        found = attributes_of(event)
-        point = point_of(found.get(self.position))
-        return point is not None and self.contains(*point) and self.is_unchanged(found)
+        """Return whether the object need not send an event."""
+        attributes = attributes_of(event)
+        point = point_of(attributes.get(self.position))
+        return point is not None and self.contains(*point) and self.is_unchanged(attributes)
 
-    def kept(self, at: tuple[float, float]) -> str:
-        """In place of `to_json`, for an object at a point that has the region already."""
+    def to_keep_json(self, at: tuple[float, float]) -> str:
+        """Return the answer to an object that has the region already.
+
+        It has the number of the region and the object's position.
+        """
         return json.dumps({"format": _FORMAT, "keep": self.number, "at": at})
 
     def to_json(self) -> str:
-        """The region as JSON, for `from_json` here or in JavaScript."""
+        """Return the region as JSON, for `from_json` or the client in JavaScript."""
         fields = {
             "format": _FORMAT,
             "safe": self.safe,
@@ -116,10 +128,10 @@ class SafeRegion:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SafeRegion:
-        """The region that `to_json` wrote; ValueError where it is of another format."""
+        """Return the region that `to_json` wrote; raise ValueError if it is not one."""
         fields = json.loads(text)
         if not isinstance(fields, dict) or fields.pop("format", None) != _FORMAT:
-            raise ValueError(f"this is no safe region of format {_FORMAT}; saw {text!r:.60}")
+            raise ValueError(f"this is not a safe region of format {_FORMAT}; saw {text!r:.60}")
         for name in ("inside", "outside"):
             fields[name] = tuple(tuple(shape) for shape in fields[name])
         if fields["at"] is not None:
@@ -128,10 +140,11 @@ class SafeRegion:
 
 
 class SafeClient:
-    """What an object has to keep to send no more than it must.
+    """The state of an object that sends as few events as it may.
 
-    It sends what `should_send` says, gives what comes back to `accept`, and `withdraw`s when told.
-    Until the answer to what it sent last is there, it sends everything.
+    The object sends the events for which `should_send` returns true, passes each answer to
+    `accept`, and each withdrawal to `withdraw`. It sends every event until the last event sent is
+    answered.
 
     Examples
     --------
@@ -148,73 +161,76 @@ class SafeClient:
         self.region: SafeRegion | None = None
         self.sent = 0
         self.kept_back = 0
-        self._waiting = False
-        self._last: Mapping[str, Any] = {}
-        self._withdrawn = -1
+        self._awaits_answer = False
+        self._last_sent: Mapping[str, Any] = {}
+        self._withdrawn_version = -1
 
     def should_send(self, event: Mapping[str, Any]) -> bool:
-        """Whether to send an event."""
-        if self.region is not None and not self._waiting and self.region.is_silent(event):
+        """Return whether to send an event."""
+        if self.region is not None and not self._awaits_answer and self.region.is_silent(event):
             self.kept_back += 1
             return False
-        self._waiting = True
-        self._last = attributes_of(event)
+        self._awaits_answer = True
+        self._last_sent = attributes_of(event)
         self.sent += 1
         return True
 
     def accept(self, answer: SafeRegion | str | bytes) -> None:
-        """Take the answer to what was sent; one to another event, or void, is ignored."""
+        """Take an answer. An answer to an earlier event, or a withdrawn region, is ignored."""
         if isinstance(answer, SafeRegion):
             self._take(answer)
             return
         fields = json.loads(answer)
         if isinstance(fields, dict) and fields.get("format") == _FORMAT and "keep" in fields:
-            own = self.region
-            if own is not None and own.number == fields["keep"]:
-                self._waiting = not self._answers(own.position, tuple(fields["at"]))
+            region = self.region
+            if region is not None and region.number == fields["keep"]:
+                self._awaits_answer = not self._answers(region.position, tuple(fields["at"]))
         else:
             self._take(SafeRegion.from_json(answer))
 
     def _take(self, region: SafeRegion) -> None:
-        if self._answers(region.position, region.at) and region.version >= self._withdrawn:
-            self.region, self._waiting = (region if region.safe else None), False
+        if self._answers(region.position, region.at) and region.version >= self._withdrawn_version:
+            self.region, self._awaits_answer = (region if region.safe else None), False
 
     def _answers(self, position: str, at: tuple[float, ...] | None) -> bool:
-        return at is not None and at == point_of(self._last.get(position))
+        return at is not None and at == point_of(self._last_sent.get(position))
 
     def withdraw(self, version: int) -> None:
-        """Forget the region, and any made for fewer changes than this that is still to come."""
-        self._withdrawn = max(self._withdrawn, version)
+        """Drop the region, and ignore later answers, if made before this version."""
+        self._withdrawn_version = max(self._withdrawn_version, version)
         if self.region is not None and self.region.version < version:
             self.region = None
 
 
 def attributes_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes of an event; of a GeoJSON Feature its properties, id and geometry."""
+    """Return the attributes of an event; of a Feature, its properties, id and geometry."""
     if event.get("type") != "Feature":
         return event
-    own = event.get("properties") or {}
-    named = {f"properties.{name}": value for name, value in own.items()}
-    return {**own, **named, "id": event.get("id"), "geometry": event.get("geometry")}
+    properties = event.get("properties") or {}
+    qualified = {f"properties.{name}": value for name, value in properties.items()}
+    return {**properties, **qualified, "id": event.get("id"), "geometry": event.get("geometry")}
 
 
 def point_of(value: Any) -> tuple[float, float] | None:
-    """A GeoJSON Point, a Shapely one or one in WKT as coordinates; None for anything else."""
+    """Return the coordinates of a GeoJSON, Shapely or WKT point; None for anything else."""
     if isinstance(value, str):
-        found = _WKT_POINT.fullmatch(value)
-        return None if found is None else _finite(float(found[1]), float(found[2]))
+        match = _WKT_POINT.fullmatch(value)
+        return None if match is None else _finite(float(match[1]), float(match[2]))
     if isinstance(value, Mapping):
-        given = value.get("coordinates") if value.get("type") == "Point" else None
+        coordinates = value.get("coordinates") if value.get("type") == "Point" else None
     elif getattr(value, "geom_type", None) == "Point" and not value.is_empty:
-        given = (value.x, value.y)
+        coordinates = (value.x, value.y)
     else:
         return None
-    if not isinstance(given, Sequence) or len(given) < 2:
+    if not isinstance(coordinates, Sequence) or len(coordinates) < 2:
         return None
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in given[:2]):
+    if not all(
+        isinstance(number, int | float) and not isinstance(number, bool)
+        for number in coordinates[:2]
+    ):
         return None
     try:
-        return _finite(float(given[0]), float(given[1]))
+        return _finite(float(coordinates[0]), float(coordinates[1]))
     except OverflowError:
         return None
 
@@ -223,9 +239,9 @@ def _finite(x: float, y: float) -> tuple[float, float] | None:
     return (x, y) if math.isfinite(x) and math.isfinite(y) else None
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it, None where it is missing, or UNUSABLE."""
-    if getattr(value, "shape", None) == ():  # one of NumPy's
+def json_value(value: Any) -> Any:
+    """Return a value as JSON has it: None if it is missing, UNUSABLE if JSON cannot hold it."""
+    if getattr(value, "shape", None) == ():  # a NumPy scalar
         value = value.item()
     if value is None or isinstance(value, bool | str):
         return value
@@ -234,24 +250,27 @@ def plain(value: Any) -> Any:
     if isinstance(value, int):
         return value if abs(value) < _TOO_LARGE else UNUSABLE
     if isinstance(value, list | tuple):
-        items = [plain(item) for item in value]
+        items = [json_value(item) for item in value]
         return UNUSABLE if any(item is UNUSABLE for item in items) else items
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        members = {name: plain(item) for name, item in value.items()}
+        members = {name: json_value(item) for name, item in value.items()}
         return UNUSABLE if any(item is UNUSABLE for item in members.values()) else members
     return UNUSABLE
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two plain values are alike; true is not 1, and what is unusable is like nothing."""
-    if _sort(one) != _sort(other) or other is UNUSABLE:
+def values_equal(a: Any, b: Any) -> bool:
+    """Return whether two JSON values are equal.
+
+    True is not equal to 1, and UNUSABLE is equal to nothing.
+    """
+    if _json_type(a) != _json_type(b) or b is UNUSABLE:
         return False
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
-    return bool(one == other)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(values_equal, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(values_equal(a[name], b[name]) for name in a)
+    return bool(a == b)
 
 
-def _sort(value: object) -> type:
+def _json_type(value: object) -> type:
     return float if type(value) is int else type(value)

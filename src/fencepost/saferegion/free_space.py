@@ -1,8 +1,8 @@
-"""A window round an object, less what it must keep out of: how regions are found by default.
+"""`SquareWindows`: makes a safe region of a window around an object, minus holes.
 
-The best region is the whole map but for the places of all subscriptions, and what speaks against
-it is its size. So it is cut to a window with few enough of them in it. What is left need not be
-convex, nor in one piece: an object that has gone through a fence is as safe behind it.
+The largest safe region is the whole map minus the places of all subscriptions, but it has too many
+holes to be sent. So the region is limited to a window with few holes. It need not be convex or
+connected: an object that has passed through a fence is as safe behind it.
 """
 
 from __future__ import annotations
@@ -14,90 +14,98 @@ from typing import Protocol, TypeAlias
 from fencepost.saferegion.client_rule import SafeRegion, Shape
 from fencepost.saferegion.zones import Box, Hole, box_of, boxes_meet
 
-_FIRST_SHARE = 64  # of the extent of all subscriptions, the first window ever
+_FIRST_DIVISOR = 64  # the first window is half the extent of all subscriptions over this
 _GROWTH = 4.0
-_MOST_WINDOWS = 8
-_CENTRAL = 0.5  # of a window
-_SMALLER = 1.0 - 1e-9
+_MAX_WINDOWS = 8
+_CENTRAL_FRACTION = 0.5  # the part of a window, in each direction, that is central
+_SHRINKAGE = 1.0 - 1e-9
 
-Surroundings: TypeAlias = tuple[list[Hole], tuple[Shape, ...]]  # to stay out of, to stay in
-Look: TypeAlias = Callable[[Box], Surroundings | None]
-InsideOutside: TypeAlias = tuple[tuple[Shape, ...], tuple[Shape, ...]]
+Surroundings: TypeAlias = tuple[list[Hole], tuple[Shape, ...]]  # holes, and shapes to stay in
+Search: TypeAlias = Callable[[Box], Surroundings | None]
+RegionShapes: TypeAlias = tuple[tuple[Shape, ...], tuple[Shape, ...]]
 
 
 class RegionMethod(Protocol):
-    """Finds the region in which an object may move."""
+    """Finds a safe region for an object."""
 
-    def around(self, x: float, y: float, extent: Box, look: Look) -> InsideOutside | None:
-        """The shapes to stay in and out of; None where the object is not safe at all.
+    def around(self, x: float, y: float, extent: Box, search: Search) -> RegionShapes | None:
+        """Return the shapes to stay in and the shapes to stay out of.
 
-        `look` says what there is in a window, or None for the latter; `extent` is a box outside of
-        which there is nothing to stay out of.
+        Returns None if the object is not safe. `search(window)` returns the holes and the shapes to
+        stay in of a window, or None if the object is not safe. All holes lie in the box `extent`.
         """
 
 
-class Windows:
-    """Finds a window with enough to stay out of, and not too much; it learns how large they are."""
+class SquareWindows:
+    """Finds a square window that has enough holes, but not too many, and learns its size.
 
-    def __init__(self, most_holes: int) -> None:
-        self._most = most_holes
-        self._half: float | None = None
+    The region is an inner bound of the safe points: the search returns the outer bounds of all
+    filters that can match in the window, and the region has every hole that meets the window. A
+    hole that does not meet it has no point in the region. If the window contains the extent of all
+    holes, the region needs no window.
+    """
 
-    def around(self, x: float, y: float, extent: Box, look: Look) -> InsideOutside | None:
-        """The shapes to stay in and out of: see `RegionMethod`."""
-        half = self._half or self._first(extent)
-        for _ in range(_MOST_WINDOWS):
-            window = (x - half, y - half, x + half, y + half)
-            found = look(window)
-            if found is None:
+    def __init__(self, max_holes: int) -> None:
+        self._max_holes = max_holes
+        self._half_width: float | None = None
+
+    def around(self, x: float, y: float, extent: Box, search: Search) -> RegionShapes | None:
+        """Return the shapes to stay in and out of; see `RegionMethod`."""
+        half_width = self._half_width or self._first_half_width(extent)
+        for _ in range(_MAX_WINDOWS):
+            window = (x - half_width, y - half_width, x + half_width, y + half_width)
+            surroundings = search(window)
+            if surroundings is None:
                 return None
-            holes, inside = found
-            if len(holes) > self._most:
-                self._half = half = self._narrower(x, y, half, holes)
+            holes, inside = surroundings
+            if len(holes) > self._max_holes:
+                self._half_width = half_width = self._narrower(x, y, half_width, holes)
                 break
-            covered = _holds(window, extent)
-            if covered or 4 * len(holes) > self._most:
-                self._half = half
+            covered = _contains(window, extent)
+            if covered or 4 * len(holes) > self._max_holes:
+                self._half_width = half_width
                 break
-            half *= _GROWTH
+            half_width *= _GROWTH
         else:
             covered = False
-        if len(holes) <= self._most and covered:
+        if len(holes) <= self._max_holes and covered:
             return inside, tuple(shape for shape, _ in holes)
-        window = (x - half, y - half, x + half, y + half)
+        window = (x - half_width, y - half_width, x + half_width, y + half_width)
         shapes = tuple(shape for shape, box in holes if boxes_meet(box, window))
         return (("box", *window), *inside), shapes
 
-    def _first(self, extent: Box) -> float:
+    def _first_half_width(self, extent: Box) -> float:
         size = max(extent[2] - extent[0], extent[3] - extent[1])
-        return size / _FIRST_SHARE if 0.0 < size < math.inf else 1.0
+        return size / _FIRST_DIVISOR if 0.0 < size < math.inf else 1.0
 
-    def _narrower(self, x: float, y: float, half: float, holes: Iterable[Hole]) -> float:
-        """The half width of a window that the holes beyond the nearest ones do not reach."""
+    def _narrower(self, x: float, y: float, half_width: float, holes: Iterable[Hole]) -> float:
+        """Return the half width of a window that only the nearest holes meet."""
         distances = sorted(_distance(x, y, box) for _, box in holes)
-        beyond = distances[self._most] or next((one for one in distances if one > 0.0), half)
-        return min(beyond * _SMALLER, half)
+        beyond = distances[self._max_holes] or next(
+            (distance for distance in distances if distance > 0.0), half_width
+        )
+        return min(beyond * _SHRINKAGE, half_width)
 
 
 def is_central(region: SafeRegion, x: float, y: float) -> bool:
-    """Whether a point is not far from the middle of a region's window.
+    """Return whether a point is near the centre of a region's window.
 
-    Who is asked anyway, since the object is in a fence, does well to give it a new one else.
+    If it is not, and the server must answer anyway, a new region serves the object longer.
     """
     for shape in region.inside[:1]:
         if shape[0] == "box":
             x0, y0, x1, y1 = box_of(shape)
-            across, along = abs(2 * x - x0 - x1), abs(2 * y - y0 - y1)
-            return across <= _CENTRAL * (x1 - x0) and along <= _CENTRAL * (y1 - y0)
+            dx, dy = abs(2 * x - x0 - x1), abs(2 * y - y0 - y1)
+            return dx <= _CENTRAL_FRACTION * (x1 - x0) and dy <= _CENTRAL_FRACTION * (y1 - y0)
     return True
 
 
 def _distance(x: float, y: float, box: Box) -> float:
-    """How large half a window is that just reaches a box."""
+    """Return the half width of the smallest window around a point that meets a box."""
     return max(box[0] - x, x - box[2], box[1] - y, y - box[3], 0.0)
 
 
-def _holds(window: Box, extent: Box) -> bool:
+def _contains(window: Box, extent: Box) -> bool:
     return (
         window[0] <= extent[0]
         and window[1] <= extent[1]

@@ -1,18 +1,19 @@
-"""What a filter wants of an object that moves: where it would match, and what else it must be.
+"""`MatchZones`: where a filter can match a moving object, and which attributes it needs.
 
-The terms of a filter fall into three: those about the position; those about attributes that stay as
-they are, which an index can decide; and the rest, which may be true at any time. A term about the
-position is true for no point outside of a zone Z (`near`), or for no point inside of one (`away`).
-All terms of a filter must be true. So
+The terms of a filter are of three kinds: terms on the position; terms on fixed attributes, which an
+index can decide; and unknown terms, which may be true at any time. Each term on the position has a
+zone Z. It is either false outside of Z (`near`), or false in the interior of Z (`away`). A filter
+is true if all its terms are. So:
 
-- where a point is outside of the outer bound of one near zone, the filter is false: its term is;
-- where a point is in an inner shape of one away zone, the filter is false: its term is;
-- where a point is in inner shapes of all near zones and outside of the outer bounds of all away
-  zones, all terms about the position are true, unless the filter is `open`.
+1. At a point outside of the outer bound of one near zone, the filter is false.
+2. At a point of an inner shape of one away zone, the filter is false.
+3. At a point that is in inner shapes of all near zones, and outside of the outer bounds of all away
+   zones, all terms on the position are true.
 
-The first two make silence safe where nothing must match (`Want.kept_from`, `kept_off`), the third
-where the same must match (`kept_in`). Each is right for the zones with and without their borders,
-since outer bounds hold the border and inner shapes do not meet it.
+By 1 and 2, an object is safe if nothing may match (`MatchZones.unmatched_around`,
+`unmatched_anywhere`). By 3, it is safe if the same subscriptions must match (`matched_around`),
+provided that the filter has no unknown terms. All three hold whether or not zones contain their
+boundaries, because outer bounds contain the boundary and inner shapes do not meet it.
 """
 
 from __future__ import annotations
@@ -29,46 +30,48 @@ from fencepost.kernels.geometry.shape_arrays import POINTS
 from fencepost.saferegion.client_rule import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
 
-Kept = tuple[tuple[Hole, ...], tuple[Shape, ...]]
-"""Shapes to stay out of, with their boxes, and shapes to stay in."""
+Constraint = tuple[tuple[Hole, ...], tuple[Shape, ...]]
+"""Shapes that the object must stay out of, with their boxes, and shapes that it must stay in."""
 
 _AREAS = ("Polygon", "MultiPolygon")
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """A filter as it concerns an object that moves.
+class MatchZones:
+    """A filter as it applies to a moving object.
 
     Attributes
     ----------
     near : tuple of Zone
-        It is false outside of any of these, each an outer bound of where it matches.
+        The filter is false outside of each of these zones, so their outer bounds contain all points
+        where it matches.
     away : tuple of Zone
-        It is false inside of any of these, each an inner bound of where it does not match.
+        The filter is false in the interior of each of these zones, so it matches at no point of
+        their inner shapes.
     fixed : tuple of Term
-        What it asks of attributes that stay.
-    open : bool
-        Whether it asks for more, which may be true or false at any time and place.
-    names : frozenset of str
-        The attributes that `fixed` asks about.
+        The terms on attributes that stay as they are.
+    has_unknown_terms : bool
+        Whether the filter has other terms, which may be true or false at any time and place.
+    fixed_names : frozenset of str
+        The attributes in `fixed`.
     """
 
     near: tuple[Zone, ...]
     away: tuple[Zone, ...]
     fixed: tuple[Term, ...]
-    open: bool
-    names: frozenset[str]
+    has_unknown_terms: bool
+    fixed_names: frozenset[str]
 
     @property
-    def is_simple(self) -> bool:
-        """Whether all that can be done is to keep off one zone."""
+    def has_single_zone(self) -> bool:
+        """Whether the only bound is one near zone."""
         return len(self.near) == 1 and not self.away
 
     def boxes(self) -> tuple[Box, ...]:
-        """One or two boxes outside of which it matches nothing; none where there are no such.
+        """Return boxes outside of which the filter matches nothing: none if unbounded, one, or two.
 
-        An outer bound: what matches is in the boxes of all near zones, so in those that single
-        boxes have in common, or in the two of any one.
+        An outer bound: a point that matches lies in the boxes of every near zone. So it lies in the
+        intersection of the single boxes, and in the two boxes of any zone that has two.
         """
         single = [zone.boxes[0] for zone in self.near if len(zone.boxes) == 1]
         if single:
@@ -76,33 +79,36 @@ class Want:
             return ((max(x0), max(y0), min(x1), min(y1)),)
         return self.near[0].boxes if self.near else ()
 
-    def kept_from(self, x: float, y: float) -> Kept | None:
-        """How to stay where it never matches, as it does not here; None where it may.
+    def unmatched_around(self, x: float, y: float) -> Constraint | None:
+        """Return a constraint under which the filter stays false, as it is at a point.
 
-        Out of all outer shapes of one near zone, or in an inner shape of one away zone.
+        The object must stay out of all outer shapes of one near zone, or in an inner shape of one
+        away zone. Returns None if no bound shows that the filter is false at the point.
         """
-        missed = [zone for zone in self.near if zone.misses(x, y)]
-        if missed:
-            return min(missed, key=_size).holes, ()
+        excluding = [zone for zone in self.near if zone.excludes(x, y)]
+        if excluding:
+            return min(excluding, key=_box_area).holes, ()
         for zone in self.away:
             shape = zone.inner(x, y)
             if shape is not None:
                 return (), (shape,)
         return None
 
-    def kept_off(self) -> Kept | None:
-        """How to be where it never matches, whatever it does here; None where that is not known.
+    def unmatched_anywhere(self) -> Constraint | None:
+        """Return a constraint under which the filter is false, whatever it is now.
 
-        Out of all outer shapes of the smallest near zone.
+        The object must stay out of all outer shapes of the near zone with the smallest boxes.
+        Returns None if there is no near zone.
         """
-        return (min(self.near, key=_size).holes, ()) if self.near else None
+        return (min(self.near, key=_box_area).holes, ()) if self.near else None
 
-    def kept_in(self, x: float, y: float) -> Kept | None:
-        """How to stay where it always matches, as it does here; None where it may not.
+    def matched_around(self, x: float, y: float) -> Constraint | None:
+        """Return a constraint under which the filter stays true, as it is at a point.
 
-        In inner shapes of all near zones, and out of all outer shapes of all away zones.
+        The object must stay in inner shapes of all near zones, and out of all outer shapes of all
+        away zones. Returns None if the bounds do not show that the filter is true at the point.
         """
-        if self.open or not all(zone.misses(x, y) for zone in self.away):
+        if self.has_unknown_terms or not all(zone.excludes(x, y) for zone in self.away):
             return None
         inner = [zone.inner(x, y) for zone in self.near]
         if any(shape is None for shape in inner):
@@ -111,73 +117,88 @@ class Want:
         return holes, tuple(shape for shape in inner if shape is not None)
 
 
-def want_of(terms: Filter, position: str, changing: frozenset[str], space: Space) -> Want | None:
-    """What a filter wants; None where no point can satisfy it."""
+def match_zones_of(
+    terms: Filter, position: str, changing: frozenset[str], space: Space
+) -> MatchZones | None:
+    """Return the match zones of a filter; None if it matches at no point."""
     near: list[Zone] = []
     away: list[Zone] = []
     fixed: list[Term] = []
-    names: set[str] = set()
-    may_be_anything = False
+    fixed_names: set[str] = set()
+    has_unknown_terms = False
     for term in terms:
         source = term.check.column.source
-        asked = {one.name for one in properties(source)}
-        if position not in asked and not asked & changing:
+        attributes = {attribute.name for attribute in properties(source)}
+        if position not in attributes and not attributes & changing:
             fixed.append(term)
-            names |= asked
+            fixed_names |= attributes
             continue
         if source != Property(position):
-            may_be_anything = True
+            has_unknown_terms = True
             continue
         match term.check:
             case NullCheck():
                 if not term.negated:
                     return None
             case RelateCheck() | NearCheck() if term.check.column.kind is ColumnKind.GEOMETRY:
-                where = _where(term.check, term.negated, space)
-                if where is None:
+                bound = _zone_of(term.check, term.negated, space)
+                if bound is None:
                     return None
-                in_zone, zone = where
+                is_inside, zone = bound
                 if zone is None:
-                    may_be_anything = may_be_anything or not in_zone
+                    has_unknown_terms = has_unknown_terms or not is_inside
                 else:
-                    (near if in_zone else away).append(zone)
+                    (near if is_inside else away).append(zone)
             case _:
-                may_be_anything = True
-    return Want(tuple(near), tuple(away), tuple(fixed), may_be_anything, frozenset(names))
+                has_unknown_terms = True
+    return MatchZones(
+        tuple(near), tuple(away), tuple(fixed), has_unknown_terms, frozenset(fixed_names)
+    )
 
 
-def _where(
+def _zone_of(
     check: RelateCheck | NearCheck, negated: bool, space: Space
 ) -> tuple[bool, Zone | None] | None:
-    """Whether a point must be in a zone or outside of it; None for nowhere.
+    """Return the zone of a check, and whether the check is true inside or outside of it.
 
-    With True, the check is false outside of the zone and, if the zone has inner shapes, true in its
-    interior. With False, it is false in the interior and true outside of the closure. Without a
-    zone: true everywhere, or, where the first is False, in a set of which no bound is known.
+    Returns None if the check is true at no point. Otherwise:
+
+    - (True, zone): false outside of the zone and, if the zone has inner shapes, true in its
+      interior.
+    - (False, zone): false in the interior of the zone, and true outside of its closure.
+    - (True, None): true everywhere.
+    - (False, None): no bound of the points is known.
     """
     geometry: Any = check.geometry.value
     if isinstance(check, NearCheck):
         return not negated, near_zone(check.function, geometry, check.distance, space)
     relations = relation_mask(check.function, POINTS) ^ (0xFF if negated else 0)
-    beyond = bool(relations & Relation.DISJOINT.bit)
+    outside_true = bool(relations & Relation.DISJOINT.bit)
     if geometry.geom_type not in _AREAS:
-        return (False, None) if beyond else (True, GeometryZone(geometry))
-    edge = bool(relations & Relation.MEETS.bit)
-    within = bool(relations & Relation.INSIDE.bit)
-    if not beyond:
-        return (True, _edge_or_all(geometry, within)) if within or edge else None
-    if within:
-        return edge, None
+        return (False, None) if outside_true else (True, GeometryZone(geometry))
+    boundary_true = bool(relations & Relation.MEETS.bit)
+    inside_true = bool(relations & Relation.INSIDE.bit)
+    if not outside_true:
+        return (
+            (True, _area_or_boundary(geometry, inside_true))
+            if inside_true or boundary_true
+            else None
+        )
+    if inside_true:
+        return boundary_true, None
     return False, GeometryZone(geometry)
 
 
-def _edge_or_all(geometry: Any, interior: bool) -> Zone:
+def _area_or_boundary(geometry: Any, has_interior: bool) -> Zone:
     zone = GeometryZone(geometry)
-    return zone if interior else OuterZone(zone)
+    return zone if has_interior else OuterZone(zone)
 
 
 class OuterZone(Zone):
-    """Z is a part of another zone, such as its border: its outer bound, and no inner one."""
+    """Z is an unknown subset of another zone, such as its boundary.
+
+    Outer bound: that of the other zone, which contains Z. There is no inner bound.
+    """
 
     def __init__(self, zone: Zone) -> None:
         self.boxes, self.outer = zone.boxes, zone.outer
@@ -186,5 +207,5 @@ class OuterZone(Zone):
         return None
 
 
-def _size(zone: Zone) -> float:
-    return zone.size
+def _box_area(zone: Zone) -> float:
+    return zone.box_area

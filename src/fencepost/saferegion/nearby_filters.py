@@ -1,8 +1,9 @@
-"""Which filters concern an object near a place: an index of where they can match.
+"""`NearbyFilters`: finds the filters that can match an object in a window.
 
-A matcher beside the matcher. Each filter is a subscription of its own there: what it asks of
-attributes that stay is as it was, and what it asks of the position is contact with a box. An event
-whose position is a window finds all that could match anywhere in it.
+Filters are indexed by a second matcher, each as a subscription of its own. It has the terms on
+fixed attributes unchanged, and the term that the position meets a box, an outer bound of the points
+where the filter can match. So a filter that is not found for a window matches nothing in it, as
+long as the fixed attributes stay as they are.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from fencepost.engine.subscriptions import Subscription
 from fencepost.events.event_attributes import Row
 from fencepost.filters.checks import Column, ColumnKind, Filter, RelateCheck, Term
 from fencepost.geometry.space import Space
-from fencepost.saferegion.match_zones import Want, want_of
-from fencepost.saferegion.subscription_places import Usual, matcher_like
+from fencepost.saferegion.match_zones import MatchZones, match_zones_of
+from fencepost.saferegion.subscription_places import SimpleSubscriptions, empty_matcher_like
 from fencepost.saferegion.zones import Box, widened
 
-_MOST_KNOWN = 65536
-_SOMEWHERE = (0.0, 0.0, 1.0, 1.0)
+_MAX_CACHED = 65536
+_ANY_BOX = (0.0, 0.0, 1.0, 1.0)
 
 
-class Nearby:
-    """Filters by where they can match, and by what else they ask.
+class NearbyFilters:
+    """Filters, indexed by where they can match and by their terms on fixed attributes.
 
     Parameters
     ----------
     position : str
-        The attribute that moves.
+        The attribute that holds the position.
     changing : frozenset of str
-        Attributes that may be anything at any time.
+        Attributes that may have any value at any time.
     like : Matcher
-        Whose space, stop words and clock to have.
+        Gives the space, the stop words and the clock.
     filters_of : callable
-        From an id to its filters.
+        Returns the filters of an id.
     """
 
     def __init__(
@@ -55,9 +56,9 @@ class Nearby:
         self._space = Space(like.space)
         self._filters_of = filters_of
         self._column = Column(ColumnKind.GEOMETRY, Property(position))
-        self._index = matcher_like(like)
-        self._several: dict[str, int] = {}  # ids of more than one filter, and of how many
-        self._known: dict[str, tuple[Want | None, ...]] = {}
+        self._index = empty_matcher_like(like)
+        self._filter_counts: dict[str, int] = {}  # by id, if it has more than one filter
+        self._zones_cache: dict[str, tuple[MatchZones | None, ...]] = {}
         self.extent: Box = (math.inf, math.inf, -math.inf, -math.inf)
 
     def __len__(self) -> int:
@@ -65,67 +66,67 @@ class Nearby:
 
     @property
     def nbytes(self) -> int:
-        """The size of the index."""
+        """The size of the index in bytes."""
         size: int = self._index.stats()["bytes"]
         return size
 
-    def put(self, given: Iterable[tuple[str, Sequence[Filter], int]]) -> None:
-        """Add subscriptions, or let them take the place of others: ids, filters, expiry."""
+    def add(self, subscriptions: Iterable[tuple[str, Sequence[Filter], int]]) -> None:
+        """Add or replace subscriptions, given as ids, filters and expiry."""
         rows = []
-        for id, filters, expires in given:
+        for id, filters, expires in subscriptions:
             self.remove(id)
-            wants = self._remember(id, filters)
+            all_zones = self._derive_zones(id, filters)
             if len(filters) > 1:
-                self._several[id] = len(filters)
-            for number, want in enumerate(wants):
-                if want is None:
+                self._filter_counts[id] = len(filters)
+            for number, zones in enumerate(all_zones):
+                if zones is None:
                     continue
                 name = f"{number}:{id}"
-                place = self._place(want)
-                if place is not None:
-                    rows.append(Subscription(name, None, name, expires, (want.fixed + place,)))
+                box_term = self._box_term(zones)
+                if box_term is not None:
+                    rows.append(Subscription(name, None, name, expires, (zones.fixed + box_term,)))
         if rows:
             self._index.add(rows, replace=True)
 
-    def put_usual(self, prefix: str, found: Usual) -> None:
-        """Add subscriptions of the usual forms at once. Ids have a prefix here."""
-        far, high = self._space.limits
-        limits = np.array([far, high, far, high])
-        low = np.nextafter(found.boxes[:, :2], -np.inf)
-        boxes = np.column_stack((low, np.nextafter(found.boxes[:, 2:], np.inf)))
+    def add_simple(self, prefix: str, simple: SimpleSubscriptions) -> None:
+        """Add simple subscriptions as columns, under their ids with a prefix."""
+        max_x, max_y = self._space.limits
+        limits = np.array([max_x, max_y, max_x, max_y])
+        low = np.nextafter(simple.boxes[:, :2], -np.inf)
+        boxes = np.column_stack((low, np.nextafter(simple.boxes[:, 2:], np.inf)))
         boxes = np.clip(boxes, -limits, limits)
-        names = pc.binary_join_element_wise(f"0:{prefix}", found.ids, "")
-        place = {self._position: (boxes, SpatialFunction.S_INTERSECTS.name)}
-        self._index.subscribe_columns(names.combine_chunks(), regions=place, equals=found.equals)
+        names = pc.binary_join_element_wise(f"0:{prefix}", simple.ids, "")
+        regions = {self._position: (boxes, SpatialFunction.S_INTERSECTS.name)}
+        self._index.subscribe_columns(names.combine_chunks(), regions=regions, equals=simple.equals)
         a, b, c, d = self.extent
         (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
         self.extent = min(a, x0), min(b, y0), max(c, x1), max(d, y1)
 
     def remove(self, id: str) -> None:
-        """Forget a subscription."""
-        self._known.pop(id, None)
-        for number in range(self._several.pop(id, 1)):
+        """Remove a subscription."""
+        self._zones_cache.pop(id, None)
+        for number in range(self._filter_counts.pop(id, 1)):
             name = f"{number}:{id}"
             if name in self._index:
                 self._index.unsubscribe(name)
 
-    def _remember(self, id: str, filters: Sequence[Filter]) -> tuple[Want | None, ...]:
-        wants = tuple(
-            want_of(terms, self._position, self._changing, self._space) for terms in filters
+    def _derive_zones(self, id: str, filters: Sequence[Filter]) -> tuple[MatchZones | None, ...]:
+        all_zones = tuple(
+            match_zones_of(terms, self._position, self._changing, self._space) for terms in filters
         )
-        if len(self._known) >= _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-        self._known[id] = wants
-        return wants
+        if len(self._zones_cache) >= _MAX_CACHED:
+            del self._zones_cache[next(iter(self._zones_cache))]
+        self._zones_cache[id] = all_zones
+        return all_zones
 
-    def wants(self, id: str) -> tuple[Want | None, ...]:
-        """What the filters of a subscription want."""
-        found = self._known.get(id)
-        return self._remember(id, self._filters_of(id)) if found is None else found
+    def match_zones(self, id: str) -> tuple[MatchZones | None, ...]:
+        """Return the match zones of the filters of a subscription."""
+        cached = self._zones_cache.get(id)
+        return self._derive_zones(id, self._filters_of(id)) if cached is None else cached
 
-    def _place(self, want: Want) -> tuple[Term, ...] | None:
-        """The box of a filter as a condition; None where it is empty."""
-        boxes = want.boxes()
+    def _box_term(self, zones: MatchZones) -> tuple[Term, ...] | None:
+        """Return the box of a filter as a term; none if unbounded, None if it is empty."""
+        boxes = zones.boxes()
         if any(x0 > x1 or y0 > y1 for x0, y0, x1, y1 in boxes):
             return None
         if not boxes or not all(map(math.isfinite, (edge for box in boxes for edge in box))):
@@ -138,26 +139,33 @@ class Nearby:
         geometry = Geometry(parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts))
         return (Term(RelateCheck(self._column, SpatialFunction.S_INTERSECTS, geometry), False),)
 
-    def find(self, attributes: Mapping[str, object], window: Box) -> list[tuple[str, int, Want]]:
-        """Ids, numbers and filters that an object of these attributes may match in a window."""
-        found = []
-        for name in self._names(attributes, window):
+    def find(
+        self, attributes: Mapping[str, object], window: Box
+    ) -> list[tuple[str, int, MatchZones]]:
+        """Return the filters that may match an object with these attributes in a window.
+
+        A row has the id, the number of the filter, and its match zones.
+        """
+        nearby = []
+        for name in self._search(attributes, window):
             number, _, id = name.partition(":")
-            want = self.wants(id)[int(number)]
-            if want is not None:  # no point satisfies it
-                found.append((id, int(number), want))
-        return found
+            zones = self.match_zones(id)[int(number)]
+            if zones is not None:  # None if no point satisfies the filter
+                nearby.append((id, int(number), zones))
+        return nearby
 
-    def is_wanted(self, id: str, number: int, want: Want, attributes: Mapping[str, object]) -> bool:
-        """Whether an object's attributes are what a filter asks of those that stay."""
-        if not want.fixed:
+    def fixed_terms_hold(
+        self, id: str, number: int, zones: MatchZones, attributes: Mapping[str, object]
+    ) -> bool:
+        """Return whether the terms of a filter on fixed attributes are true for an object."""
+        if not zones.fixed:
             return True
-        window = (want.boxes() or (_SOMEWHERE,))[0]
-        return f"{number}:{id}" in self._names(attributes, window)
+        window = (zones.boxes() or (_ANY_BOX,))[0]
+        return f"{number}:{id}" in self._search(attributes, window)
 
-    def _names(self, attributes: Mapping[str, object], window: Box) -> Iterable[str]:
-        far, high = self._space.limits
+    def _search(self, attributes: Mapping[str, object], window: Box) -> Iterable[str]:
+        max_x, max_y = self._space.limits
         x0, y0, x1, y1 = widened(window)
-        clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
+        clipped = max(x0, -max_x), max(y0, -max_y), min(x1, max_x), min(y1, max_y)
         event = {**attributes, self._position: shapely.box(*clipped)}
         return self._index.match(Row(event))

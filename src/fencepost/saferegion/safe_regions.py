@@ -1,4 +1,4 @@
-"""`SafeRegions`: where the objects of a matcher's events need not send them."""
+"""`SafeRegions`: regions in which the events of moving objects need not be sent."""
 
 from __future__ import annotations
 
@@ -15,48 +15,53 @@ from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
 from fencepost.filters.normal_form import to_filters
 from fencepost.geometry.space import Space
-from fencepost.saferegion.client_rule import UNUSABLE, SafeRegion, Shape, plain, point_of
-from fencepost.saferegion.free_space import RegionMethod, Surroundings, Windows, is_central
-from fencepost.saferegion.issued_regions import HandedOut
-from fencepost.saferegion.match_zones import Kept, Want
-from fencepost.saferegion.nearby_filters import Nearby
-from fencepost.saferegion.subscription_places import usual_of
+from fencepost.saferegion.client_rule import UNUSABLE, SafeRegion, Shape, json_value, point_of
+from fencepost.saferegion.free_space import RegionMethod, SquareWindows, Surroundings, is_central
+from fencepost.saferegion.issued_regions import IssuedRegions
+from fencepost.saferegion.match_zones import Constraint, MatchZones
+from fencepost.saferegion.nearby_filters import NearbyFilters
+from fencepost.saferegion.subscription_places import split_simple
 from fencepost.saferegion.zones import Box, Hole
 
 MODES = ("silence", "same")
-_MOST_HOLES = 256
-_OWN, _OF_COMPOSITE = "s", "c"  # with which the names in the index begin
+_MAX_HOLES = 256
+_SUBSCRIPTION, _EXTRA = "s", "c"  # prefixes of names in the index
 
 
 class Withdrawal(NamedTuple):
-    """An object whose region is void, and from which version of the subscriptions on."""
+    """An object whose region is void, and the version of the subscriptions that voids it."""
 
     key: str
     version: int
 
 
 class SafeRegions:
-    """Regions in which an object's events match nothing, round where it is.
+    """Makes regions around objects in which their events match nothing, and withdraws them.
+
+    A region is an inner bound of the points where that holds: it leaves out the outer bounds of all
+    filters that can match near the object (`match_zones`). So an object that stays in it misses no
+    match.
 
     Parameters
     ----------
     matcher : Matcher
-        Whose subscriptions count; it is followed as they change.
+        Its subscriptions may change at any time.
     method : RegionMethod, optional
-        How a region is found; if left out, it is a window less the places of the subscriptions in
-        it. `fencepost.papers.events.GreedyRectangles` is the method of a published system.
+        Finds a region; by default a window minus the places of the subscriptions in it.
+        `fencepost.papers.events.GreedyRectangles` is the method of a published system.
     mode : {"silence", "same"}
-        "silence": regions in which nothing matches. "same": regions in which the same
-        subscriptions match as where the object is, for whom only a change matters.
+        "silence": regions in which nothing matches. "same": regions in which the same subscriptions
+        match as at the object's position, for subscribers that need only changes.
     position : str
-        The attribute that says where an object is: a point.
+        The attribute that holds the position of an object: a point.
     changing : iterable of str
-        Attributes that may be another at every event, such as a time. Conditions on them are taken
-        to be true; objects send an event when any other attribute changes that is asked about.
-    most_holes : int
-        Without a `method`, how many places a region leaves out at most.
-    most_objects : int
-        How many objects' regions are remembered; the oldest are withdrawn for more.
+        Attributes that may differ in every event, such as a time. Conditions on them are taken to
+        be true. An object sends an event if another attribute changes that a subscription uses.
+    max_holes : int
+        Without a `method`, the maximum number of holes in a region.
+    max_objects : int
+        The maximum number of objects whose regions are remembered; beyond it, the oldest regions
+        are withdrawn.
 
     Examples
     --------
@@ -67,7 +72,7 @@ class SafeRegions:
     >>> region.contains(3, 1), region.contains(5, 4)
     (True, False)
     >>> m.subscribe("you", "S_DWITHIN(geometry, POINT(3 1), 1)")
-    >>> s.changed()
+    >>> s.withdrawals()
     [Withdrawal(key='taxi 7', version=1)]
     """
 
@@ -79,8 +84,8 @@ class SafeRegions:
         mode: str = "silence",
         position: str = "geometry",
         changing: Iterable[str] = (),
-        most_holes: int = _MOST_HOLES,
-        most_objects: int = 1_000_000,
+        max_holes: int = _MAX_HOLES,
+        max_objects: int = 1_000_000,
     ) -> None:
         if method is not None and not hasattr(method, "around"):
             raise ModelError(
@@ -89,188 +94,200 @@ class SafeRegions:
             )
         if mode not in MODES:
             raise ModelError(f"mode must be one of {', '.join(MODES)}; saw {mode!r:.40}")
-        if min(most_holes, most_objects) < 1:
+        if min(max_holes, max_objects) < 1:
             raise ModelError(
-                "most_holes and most_objects are numbers from 1 on; saw "
-                f"{most_holes}, {most_objects}"
+                f"max_holes and max_objects must be at least 1; saw {max_holes}, {max_objects}"
             )
         self._matcher = matcher
-        self._method = Windows(most_holes) if method is None else method
+        self._method = SquareWindows(max_holes) if method is None else method
         self._mode = mode
         self._position = position
         self._changing = frozenset(changing) - {position}
-        self._handed_out = HandedOut(most_objects)
-        self._void: dict[str, int] = {}
+        self._issued = IssuedRegions(max_objects)
+        self._withdrawn: dict[str, int] = {}
         self._version = 0
         self._numbers = count(1)
-        self._composites: dict[str, tuple[Filter, ...]] = {}
-        self._names_of_composites: frozenset[str] | None = frozenset()
+        self._extra_filters: dict[str, tuple[Filter, ...]] = {}
+        self._extra_names: frozenset[str] | None = frozenset()
         self._lock = matcher.view().lock
-        self._nearby = Nearby(position, self._changing, matcher, self._filters_of)
+        self._nearby = NearbyFilters(position, self._changing, matcher, self._filters_of)
         with self._lock:
             self._put_all()
-            matcher.view().on_change(self._hear)
+            matcher.view().on_change(self._follow)
 
     @property
     def version(self) -> int:
-        """How often the subscriptions changed."""
+        """The number of changes of the subscriptions."""
         return self._version
 
     @property
     def nbytes(self) -> int:
-        """The size of the index of where subscriptions can match."""
+        """The size of the index of filters in bytes."""
         return self._nearby.nbytes
 
     def around(self, event: object, key: str | None = None) -> SafeRegion:
-        """The region in which the object of an event is safe, perhaps none.
+        """Return the region in which the object of an event is safe; it may be unsafe everywhere.
 
         Parameters
         ----------
         event : mapping, GeoJSON Feature, or table row
-            Its position is a point: a GeoJSON Point, WKT, or Shapely's.
+            Its position is a point: GeoJSON, WKT or Shapely.
         key : str, optional
-            Names the object; its region is remembered, and reported by `changed` once void.
+            Identifies the object. Its region is remembered, and `withdrawals` reports when it is
+            void.
         """
-        own = attributes(event)
+        values = attributes(event)
         with self._lock:
-            region, fixed = self._region(own)
+            region, fixed = self._region(values)
             if key is not None:
-                self._void.pop(key, None)
+                self._withdrawn.pop(key, None)
                 if region.safe:
-                    for other in self._handed_out.put(key, region, fixed):
-                        self._void[other] = self._version + 1
+                    for dropped in self._issued.put(key, region, fixed):
+                        self._withdrawn[dropped] = self._version + 1
                 else:
-                    self._handed_out.drop(key)
+                    self._issued.drop(key)
             return region
 
     def answer(self, event: object, key: str) -> str:
-        """What to send back to an object for an event: its region or that it may keep its own.
+        """Return the answer to an object's event: a new region, or that it keeps its own.
 
-        For `SafeClient.accept`. An object that goes through a fence keeps the region that it has.
+        The answer is for `SafeClient.accept`. An object that passes through a hole keeps its
+        region.
         """
-        own = attributes(event)
-        point = point_of(own.get(self._position))
+        values = attributes(event)
+        point = point_of(values.get(self._position))
         with self._lock:
-            held = self._handed_out.get(key)
-            if held is not None and point is not None:
-                region = held.region
-                # In a fence that it leaves out, what matches is another matter than elsewhere.
-                here = region.is_around if self._mode == "silence" else region.contains
-                if here(*point) and is_central(region, *point) and region.is_unchanged(own):
-                    return region.kept(point)
+            issued = self._issued.get(key)
+            if issued is not None and point is not None:
+                region = issued.region
+                # In mode "same", an object in a hole matches other subscriptions than elsewhere.
+                covers = region.encloses if self._mode == "silence" else region.contains
+                if covers(*point) and is_central(region, *point) and region.is_unchanged(values):
+                    return region.to_keep_json(point)
             return self.around(event, key).to_json()
 
-    def changed(self) -> list[Withdrawal]:
-        """The objects whose regions became void since the last call, which are to be told."""
+    def withdrawals(self) -> list[Withdrawal]:
+        """Return the regions that became void since the last call, to notify their objects."""
         with self._lock:
-            found = [Withdrawal(*one) for one in self._void.items()]
-            self._void.clear()
-        return found
+            withdrawals = [Withdrawal(*item) for item in self._withdrawn.items()]
+            self._withdrawn.clear()
+        return withdrawals
 
     def forget(self, key: str) -> bool:
-        """Forget an object that is gone, or has been told; whether it had a region."""
+        """Forget an object that is gone, or was notified. Return whether it had a region."""
         with self._lock:
-            self._void.pop(key, None)
-            return self._handed_out.drop(key)
+            self._withdrawn.pop(key, None)
+            return self._issued.drop(key)
 
-    def remembers(self, key: str) -> bool:
-        """Whether an object has a region that can be withdrawn."""
-        return self._handed_out.get(key) is not None
+    def has_region(self, key: str) -> bool:
+        """Return whether an object has a region that can be withdrawn."""
+        return self._issued.get(key) is not None
 
-    def want(self, name: str, members: Iterable[Condition]) -> None:
-        """Let every event be sent that one of some conditions could want.
+    def add_conditions(self, name: str, conditions: Iterable[Condition]) -> None:
+        """Treat conditions as subscriptions: every event that may match one of them is sent.
 
-        For members of a composite: what matches one of them must be seen, whether or not the others
-        are there. A name given again takes the place of what it stood for.
+        They are the members of a composite: an event that matches a member must be sent, whether or
+        not the other members have matched. Conditions with the same name are replaced.
         """
         space = Space(self._matcher.space)
-        found = tuple(one for member in members for one in to_filters(member, space))
+        filters = tuple(terms for condition in conditions for terms in to_filters(condition, space))
         with self._lock:
-            self._composites[name] = found
-            self._names_of_composites = None
-            self._put([_OF_COMPOSITE + name])
+            self._extra_filters[name] = filters
+            self._extra_names = None
+            self._put([_EXTRA + name])
 
-    def want_no_more(self, name: str) -> None:
-        """Take back what was given to `want`."""
+    def remove_conditions(self, name: str) -> None:
+        """Remove the conditions that were added under a name."""
         with self._lock:
-            if self._composites.pop(name, None) is not None:
-                self._names_of_composites = None
+            if self._extra_filters.pop(name, None) is not None:
+                self._extra_names = None
                 self._version += 1
-                self._nearby.remove(_OF_COMPOSITE + name)
+                self._nearby.remove(_EXTRA + name)
 
     # Subscriptions
 
     def _filters_of(self, name: str) -> Sequence[Filter]:
-        if name.startswith(_OF_COMPOSITE):
-            return self._composites[name[1:]]
+        if name.startswith(_EXTRA):
+            return self._extra_filters[name[1:]]
         return self._matcher.view().filters(name[1:])
 
     def _row(self, id: str) -> tuple[str, Sequence[Filter], int]:
-        return _OWN + id, self._matcher.view().filters(id), self._matcher.view().expires(id)
+        return (
+            _SUBSCRIPTION + id,
+            self._matcher.view().filters(id),
+            self._matcher.view().expires(id),
+        )
 
     def _put_all(self) -> None:
-        """Add all that the matcher has now."""
-        found, others = usual_of(self._matcher, self._position, self._changing)
-        for usual in found:
-            self._nearby.put_usual(_OWN, usual)
-        self._nearby.put(self._row(id) for id in others)
+        """Add all subscriptions of the matcher."""
+        simple, other_ids = split_simple(self._matcher, self._position, self._changing)
+        for columns in simple:
+            self._nearby.add_simple(_SUBSCRIPTION, columns)
+        self._nearby.add(self._row(id) for id in other_ids)
 
-    def _hear(self, ids: Sequence[str]) -> None:
-        """Follow a change of the matcher, whose lock is held."""
+    def _follow(self, ids: Sequence[str]) -> None:
+        """Follow a change of the matcher; the caller holds its lock."""
         for id in ids:
             if id not in self._matcher:
                 self._version += 1
-                self._nearby.remove(_OWN + id)
-        self._put([_OWN + id for id in ids if id in self._matcher])
+                self._nearby.remove(_SUBSCRIPTION + id)
+        self._put([_SUBSCRIPTION + id for id in ids if id in self._matcher])
 
     def _put(self, names: Sequence[str]) -> None:
         if not names:
             return
         self._version += 1
-        self._nearby.put(
+        self._nearby.add(
             self._row(name[1:])
-            if name.startswith(_OWN)
-            else (name, self._composites[name[1:]], parse_expiry(None))
+            if name.startswith(_SUBSCRIPTION)
+            else (name, self._extra_filters[name[1:]], parse_expiry(None))
             for name in names
         )
         for name in names:
-            for number, want in enumerate(self._nearby.wants(name)):
-                if want is not None:
-                    self._withdraw(name, number, want)
+            for number, zones in enumerate(self._nearby.match_zones(name)):
+                if zones is not None:
+                    self._withdraw(name, number, zones)
 
-    def _withdraw(self, name: str, number: int, want: Want) -> None:
-        """Withdraw the regions into which a new filter has come."""
-        decided: dict[str, bool] = {}
-        for key in list(self._handed_out.meeting(want.boxes())):
-            region, fixed, _ = self._handed_out[key]
-            # What it asks of an attribute that the object does not watch may become true.
-            wanted = bool(want.names - region.attributes.keys())
-            if not wanted:
-                asked = repr([region.attributes[name] for name in sorted(want.names)])
-                if asked not in decided:
-                    decided[asked] = self._nearby.is_wanted(name, number, want, fixed)
-                wanted = decided[asked]
-            if wanted:
-                self._handed_out.drop(key)
-                self._void[key] = self._version
+    def _withdraw(self, name: str, number: int, zones: MatchZones) -> None:
+        """Withdraw the regions in which a new filter may match.
+
+        The others are safe: their boxes do not meet those of the filter, or a term on a fixed
+        attribute, which the object watches, is false.
+        """
+        answers: dict[str, bool] = {}
+        for key in list(self._issued.intersecting(zones.boxes())):
+            region, fixed, _ = self._issued[key]
+            # A term on an attribute that the object does not watch may become true unnoticed.
+            may_match = bool(zones.fixed_names - region.attributes.keys())
+            if not may_match:
+                values = repr([region.attributes[name] for name in sorted(zones.fixed_names)])
+                if values not in answers:
+                    answers[values] = self._nearby.fixed_terms_hold(name, number, zones, fixed)
+                may_match = answers[values]
+            if may_match:
+                self._issued.drop(key)
+                self._withdrawn[key] = self._version
 
     # Regions
 
-    def _region(self, own: Mapping[str, object]) -> tuple[SafeRegion, Mapping[str, object]]:
-        """The region of an event, and those of its attributes that stay."""
-        point = point_of(own.get(self._position))
+    def _region(self, values: Mapping[str, object]) -> tuple[SafeRegion, Mapping[str, object]]:
+        """Return the region of an event, and the fixed attributes of the event."""
+        point = point_of(values.get(self._position))
         fixed = {
             name: value
-            for name, value in own.items()
+            for name, value in values.items()
             if name != self._position and name not in self._changing
         }
-        asked = self._matcher.requested_attributes() | self._composite_names()
-        watched = {name: plain(own.get(name)) for name in asked - self._changing - {self._position}}
+        requested = self._matcher.requested_attributes() | self._extra_attributes()
+        watched = {
+            name: json_value(values.get(name))
+            for name in requested - self._changing - {self._position}
+        }
         nowhere = SafeRegion(False, position=self._position, at=point, version=self._version)
         if point is None or any(value is UNUSABLE for value in watched.values()):
             return nowhere, fixed
-        far, high = Space(self._matcher.space).limits
-        if abs(point[0]) > far or abs(point[1]) > high:
+        max_x, max_y = Space(self._matcher.space).limits
+        if abs(point[0]) > max_x or abs(point[1]) > max_y:
             return nowhere, fixed
         shapes = self._method.around(
             *point,
@@ -280,7 +297,7 @@ class SafeRegions:
         if shapes is None:
             return nowhere, fixed
         inside, outside = shapes
-        if not all(math.isfinite(one) for shape in (*inside, *outside) for one in shape[1:]):
+        if not all(math.isfinite(number) for shape in (*inside, *outside) for number in shape[1:]):
             return nowhere, fixed
         region = SafeRegion(
             True,
@@ -292,38 +309,43 @@ class SafeRegions:
             self._version,
             next(self._numbers),
         )
-        # Where only a change matters, what it may change to is not known elsewhere.
+        # In mode "same", a region without the object says nothing about the other points.
         useful = self._mode == "silence" or region.contains(*point)
         return (region if useful else nowhere), fixed
 
-    def _composite_names(self) -> frozenset[str]:
-        if self._names_of_composites is None:
-            self._names_of_composites = frozenset(
-                name
-                for key in self._composites
-                for want in self._nearby.wants(_OF_COMPOSITE + key)
-                if want is not None
-                for name in want.names
+    def _extra_attributes(self) -> frozenset[str]:
+        if self._extra_names is None:
+            self._extra_names = frozenset(
+                attribute
+                for name in self._extra_filters
+                for zones in self._nearby.match_zones(_EXTRA + name)
+                if zones is not None
+                for attribute in zones.fixed_names
             )
-        return self._names_of_composites
+        return self._extra_names
 
     def _surroundings(
         self, x: float, y: float, fixed: Mapping[str, object], window: Box
     ) -> Surroundings | None:
-        """What an object must stay out of, and in; None where its events are wanted here."""
+        """Return the holes and the shapes to stay in for a window; None if the object is not safe.
+
+        Only filters that can match in the window constrain the object.
+        """
         holes: list[Hole] = []
         inside: list[Shape] = []
-        for name, _, want in self._nearby.find(fixed, window):
-            kept = self._kept(want, x, y, name.startswith(_OWN))
-            if kept is None:
+        for name, _, zones in self._nearby.find(fixed, window):
+            constraint = self._constraint(zones, x, y, name.startswith(_SUBSCRIPTION))
+            if constraint is None:
                 return None
-            holes += kept[0]
-            inside += kept[1]
+            holes += constraint[0]
+            inside += constraint[1]
         return holes, tuple(inside)
 
-    def _kept(self, want: Want, x: float, y: float, own: bool) -> Kept | None:
+    def _constraint(
+        self, zones: MatchZones, x: float, y: float, is_subscription: bool
+    ) -> Constraint | None:
         if self._mode == "silence":
-            kept = None if want.is_simple else want.kept_from(x, y)
-            return kept or want.kept_off()
-        kept = want.kept_from(x, y)
-        return want.kept_in(x, y) if kept is None and own else kept
+            constraint = None if zones.has_single_zone else zones.unmatched_around(x, y)
+            return constraint or zones.unmatched_anywhere()
+        constraint = zones.unmatched_around(x, y)
+        return zones.matched_around(x, y) if constraint is None and is_subscription else constraint

@@ -1,8 +1,7 @@
-"""Where many subscriptions can match, by what a matcher's view says that they require: none is made
-an object of.
+"""Reads where many subscriptions can match from a matcher's segments, without an object for each.
 
-For those of the usual forms: one filter that wants the position to meet a box, and other attributes
-to be given strings. All others are read one by one.
+This works for simple subscriptions: one filter that requires the position to meet a box, and other
+attributes to equal strings. Other subscriptions must be read one by one.
 """
 
 from __future__ import annotations
@@ -23,99 +22,102 @@ from fencepost.filters.checks import Column, ColumnKind
 Ints = NDArray[np.int64]
 
 
-class Usual(NamedTuple):
-    """Subscriptions of the usual forms."""
+class SimpleSubscriptions(NamedTuple):
+    """Simple subscriptions, as columns.
+
+    The filter of each is false outside of its box, so the box is an outer bound.
+    """
 
     ids: pa.Array
-    boxes: NDArray[np.float64]  # (n, 4), outside of which each matches nothing
-    equals: dict[str, pa.Array]  # by attribute: the string that it must be; null where any will do
+    boxes: NDArray[np.float64]  # (n, 4): outer bounds of the points where each can match
+    equals: dict[str, pa.Array]  # by attribute: the string that it must equal, or null
 
 
-def matcher_like(matcher: Matcher) -> Matcher:
-    """One without subscriptions, of the same space, stop words and clock."""
+def empty_matcher_like(matcher: Matcher) -> Matcher:
+    """Return an empty matcher with the same space, stop words and clock."""
     return Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher.view().clock)
 
 
-def usual_of(
+def split_simple(
     matcher: Matcher, position: str, changing: frozenset[str]
-) -> tuple[list[Usual], list[str]]:
-    """The subscriptions that have one of the usual forms, and no end; the ids of the others.
+) -> tuple[list[SimpleSubscriptions], list[str]]:
+    """Return the simple subscriptions of a matcher that never expire, and the ids of all others.
 
-    changing : attributes of which conditions are taken to be true.
+    changing : attributes whose conditions are taken to be true.
     """
-    found: list[Usual] = []
-    others: list[str] = []
+    simple: list[SimpleSubscriptions] = []
+    other_ids: list[str] = []
     view = matcher.view()
     for segment, rows, required in view.requirements():
-        own, equals = _usual(required, view.columns, position, changing)
-        chosen = required.subscription[required.filter[own]]
-        living = np.zeros(len(segment), bool)
-        living[rows] = segment.expires[rows] == parse_expiry(None)
-        usual = living[chosen]
-        chosen = chosen[usual]
+        placed_rows, equals = _simple_requirements(required, view.columns, position, changing)
+        chosen = required.subscription[required.filter[placed_rows]]
+        never_expires = np.zeros(len(segment), bool)
+        never_expires[rows] = segment.expires[rows] == parse_expiry(None)
+        kept = never_expires[chosen]
+        chosen = chosen[kept]
         if len(chosen):
             ids = segment.column("id").take(pa.array(chosen))
-            equals = {name: values.filter(pa.array(usual)) for name, values in equals.items()}
-            found.append(Usual(ids, required.boxes[own[usual]], equals))
+            equals = {name: values.filter(pa.array(kept)) for name, values in equals.items()}
+            simple.append(SimpleSubscriptions(ids, required.boxes[placed_rows[kept]], equals))
         rest = np.setdiff1d(rows, chosen, assume_unique=True)
-        others += [segment.id_of(row) for row in rest.tolist()]
-    return found, others
+        other_ids += [segment.id_of(row) for row in rest.tolist()]
+    return simple, other_ids
 
 
-def _usual(
+def _simple_requirements(
     required: Requirements, columns: ColumnRegistry, position: str, changing: frozenset[str]
 ) -> tuple[Ints, dict[str, pa.Array]]:
-    """The requirements of the position of subscriptions of the usual forms; the strings of each."""
+    """Return the position requirement of each simple subscription, and the strings it requires."""
     column = columns.number_of(Column(ColumnKind.GEOMETRY, Property(position)))
     filters = len(required.subscription)
     placed = (required.kind == PLACE) & ~required.is_split
     placed &= required.column == (-1 if column is None else column)
     names = _plain_strings(required, columns, position)
     strings, keys = _single_strings(required, np.array(list(names), np.int64))
-    good = np.bincount(required.subscription, minlength=required.subscriptions) == 1
-    good = good[required.subscription]
-    good &= np.bincount(required.filter[placed], minlength=filters) == 1
-    usual = placed.copy()
-    usual[strings] = True
-    good[required.filter[~usual]] = False
+    is_good = np.bincount(required.subscription, minlength=required.subscriptions) == 1
+    is_good = is_good[required.subscription]
+    is_good &= np.bincount(required.filter[placed], minlength=filters) == 1
+    is_simple = placed.copy()
+    is_simple[strings] = True
+    is_good[required.filter[~is_simple]] = False
     pairs = np.sort(required.filter[strings] << 32 | required.column[strings])
-    good[pairs[1:][pairs[1:] == pairs[:-1]] >> 32] = False  # two strings of one attribute
-    own = np.flatnonzero(placed & good[required.filter])
+    is_good[pairs[1:][pairs[1:] == pairs[:-1]] >> 32] = False  # two strings for one attribute
+    placed_rows = np.flatnonzero(placed & is_good[required.filter])
     number = np.full(filters, -1)
-    number[required.filter[own]] = np.arange(len(own))
+    number[required.filter[placed_rows]] = np.arange(len(placed_rows))
     equals = {}
     for k, name in names.items():
-        mine = (required.column[strings] == k) & (number[required.filter[strings]] >= 0)
-        if name not in changing and mine.any():
-            rows = number[required.filter[strings[mine]]]
-            equals[name] = _strings(required, keys[mine], rows, len(own))
-    return own, equals
+        in_column = (required.column[strings] == k) & (number[required.filter[strings]] >= 0)
+        if name not in changing and in_column.any():
+            rows = number[required.filter[strings[in_column]]]
+            equals[name] = _strings(required, keys[in_column], rows, len(placed_rows))
+    return placed_rows, equals
 
 
 def _plain_strings(
     required: Requirements, columns: ColumnRegistry, position: str
 ) -> dict[int, str]:
-    """By column of strings the attribute that it is, if it is no more and another than this."""
-    found = {}
+    """Return the columns of strings that are an attribute other than the position."""
+    names = {}
     for number in np.unique(required.column[required.kind == STRING]).tolist():
         source = column_of(columns, STRING, number).source
         if isinstance(source, Property) and source.name != position:
-            found[number] = source.name
-    return found
+            names[number] = source.name
+    return names
 
 
 def _single_strings(required: Requirements, columns: Ints) -> tuple[Ints, Ints]:
-    """The requirements of one string in one of some columns, and the number of each one's."""
+    """Return the requirements of exactly one string in some columns, and the key of each string."""
     rows = np.flatnonzero((required.kind == STRING) & np.isin(required.column, columns))
-    place, keys = required.keys(rows)
-    single = np.bincount(place, minlength=len(rows)) == 1
-    return rows[place[single[place]]], keys[single[place]]
+    owner, keys = required.keys(rows)
+    single = np.bincount(owner, minlength=len(rows)) == 1
+    return rows[owner[single[owner]]], keys[single[owner]]
 
 
 def _strings(required: Requirements, keys: Ints, rows: Ints, count: int) -> pa.Array:
-    """Some strings, each in its row; null in the others."""
-    distinct, place = np.unique(keys, return_inverse=True)
+    """Return an array of strings in some rows, with null in the others."""
+    distinct, number = np.unique(keys, return_inverse=True)
     words = [required.text_of(STRING, key) for key in distinct.tolist()]
     indices = np.full(count, -1)
-    indices[rows] = place
+    indices[rows] = number
     return pa.array(words, pa.string()).take(pa.array(indices, mask=indices < 0))

@@ -1,22 +1,23 @@
-"""Zones: where a point makes a spatial condition true, from outside and from within.
+"""`Zone`: a set of points in which a spatial condition holds, bounded from outside and from inside.
 
-A zone is a set Z of points of which two bounds are known.
+A zone is a set Z of points with two bounds:
 
-- Outer bound: the closure of Z lies in the union of the `outer` shapes, and in that of `boxes`.
-- Inner bound: `inner(x, y)` is None, or a shape that holds (x, y) and lies in the interior of Z.
+- Outer bound: the union of the `outer` shapes contains the closure of Z, and so do the `boxes`.
+- Inner bound: `inner(x, y)` is None, or a shape that contains (x, y) and lies in the interior of Z.
 
-So a point outside of all outer shapes is surely not in Z, and a point of an inner shape surely is,
-whether or not the border of Z belongs to it: one zone serves `S_DWITHIN` and `S_CLOSER`. The bounds
-hold for `client.is_in` as it computes in doubles, not only on paper: outer shapes are larger, and
-inner ones smaller, by more than is rounded there. Each class says what its Z is, and why its shapes
-bound it.
+So a point outside of all outer shapes is certainly not in Z, and a point of an inner shape
+certainly is. Neither depends on whether Z contains its boundary, so `S_DWITHIN` and `S_CLOSER` have
+the same zone. The bounds hold for `client_rule.shape_contains` as computed in doubles: outer shapes
+are enlarged, and inner shapes shrunk, by more than the rounding error. The docstring of each class
+defines its Z and says why its shapes bound it.
 
-Distances are used by the triangle inequality: the distances of two points from a geometry, from the
-nearest point of it or from the farthest, differ by no more than the two are apart.
+Bounds of distances follow from the triangle inequality: the distances of two points from a
+geometry, to its nearest or to its farthest point, differ by at most the distance of the points.
 
-On the ellipsoid a metre is so many degrees, more or less, within the latitudes that a distance can
-reach: the least and the most bound a disc by two ellipses. A path between two points is at least as
-long as the least makes it, and the line between them in lon/lat at most as long as the most does.
+On the ellipsoid, the length of a degree in metres varies with the latitude. Within the latitudes
+that a distance can reach, it has a minimum and a maximum. A path between two points is at least as
+long as the lon/lat line between them, measured with the minimum. The lon/lat line itself is at most
+as long as its measure with the maximum. So a disc lies between two ellipses in lon/lat.
 """
 
 from __future__ import annotations
@@ -42,29 +43,29 @@ from fencepost.kernels.geodesic.geodesics import (
 )
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 from fencepost.kernels.geometry.planar_distance import centroid
-from fencepost.saferegion.client_rule import Shape, is_in
+from fencepost.saferegion.client_rule import Shape, shape_contains
 
 Box = tuple[float, float, float, float]
 Hole = tuple[Shape, Box]
 
-_ROUNDING = 1e-12  # of lengths; doubles here lose a thousandth of it
-_ROUNDING_WGS84 = 1e-9  # of metres, with
-_MICROMETRE = 1e-6
-_SMALLEST = 1e-140  # the square of what is shorter is not what it should be
-_LARGEST = 1e140
-_MOST_PLANES = 12  # any of a hull's edges bound it
-_STEEPEST = math.radians(89.0)
+_ROUNDING = 1e-12  # relative margin of lengths, 1,000 times the rounding error here
+_ROUNDING_WGS84 = 1e-9  # relative margin of metres, beside
+_MICROMETRE = 1e-6  # this absolute margin
+_SMALLEST = 1e-140  # squares of shorter lengths lose digits
+_LARGEST = 1e140  # squares of longer lengths may overflow
+_MAX_PLANES = 12  # any subset of the half-planes of a hull's edges contains the hull
+_MAX_LATITUDE = math.radians(89.0)
 
 
 class Zone(ABC):
-    """A set Z of points, from outside and from within.
+    """A set Z of points with an outer and an inner bound; the module's docstring defines both.
 
     Attributes
     ----------
     boxes : tuple of boxes
-        One, or two across the antimeridian: an outer bound.
+        An outer bound: one box, or two across the antimeridian.
     outer : tuple of shapes
-        An outer bound that is no larger than the boxes, but for rounding.
+        An outer bound that is, up to rounding, no larger than the boxes.
     """
 
     boxes: tuple[Box, ...]
@@ -72,31 +73,32 @@ class Zone(ABC):
 
     @cached_property
     def holes(self) -> tuple[Hole, ...]:
-        """The outer shapes, each with its box."""
+        """The outer shapes, each with its bounding box."""
         return tuple((shape, box_of(shape)) for shape in self.outer)
 
     @cached_property
-    def size(self) -> float:
-        """The area of its boxes."""
+    def box_area(self) -> float:
+        """The total area of the boxes."""
         return sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in self.boxes)
 
     @abstractmethod
     def inner(self, x: float, y: float) -> Shape | None:
-        """A shape in the interior of Z that has the point in it, if one is known."""
+        """Return a shape in the interior of Z that contains the point; None if none is known."""
 
-    def misses(self, x: float, y: float) -> bool:
-        """Whether a point is outside of all outer shapes, and so surely not in Z."""
-        return not any(is_in(shape, x, y) for shape in self.outer)
+    def excludes(self, x: float, y: float) -> bool:
+        """Return whether a point is outside of all outer shapes, so certainly not in Z."""
+        return not any(shape_contains(shape, x, y) for shape in self.outer)
 
 
 class GeometryZone(Zone):
-    """Z is a geometry: of an area its interior, with or without the border.
+    """Z is a geometry; of an area, its interior with or without its boundary.
 
-    Outer: planes that bound the convex hull, which holds the geometry; or its box.
+    Outer bound: half-planes along edges of the convex hull, or the bounding box. The hull contains
+    the geometry, and each half-plane contains the hull.
 
-    Inner, of areas only: a convex polygon drawn in by more than rounding; in any other area a disc
-    round the point whose radius is less than the distance to all rings. A disc that meets no ring
-    is on one side of them, and its middle is in the interior.
+    Inner bound, for areas only: a convex polygon is shrunk by more than the rounding error. In
+    another area, it is a disc around the point with a radius below the distance to all rings. Such
+    a disc meets no ring, so it lies in the interior, as its centre does.
     """
 
     def __init__(self, geometry: BaseGeometry) -> None:
@@ -104,7 +106,7 @@ class GeometryZone(Zone):
         self._shapes: Shapes | None = None
         box = bounds(geometry)
         self.boxes = (box,)
-        self.outer = (_hull(geometry, box, 0.0),)
+        self.outer = (_hull_shape(geometry, box, 0.0),)
 
     def inner(self, x: float, y: float) -> Shape | None:
         if self._geometry.geom_type not in ("Polygon", "MultiPolygon"):
@@ -114,81 +116,111 @@ class GeometryZone(Zone):
         point = shapely.Point(x, y)
         if not evaluate_spatial(SpatialFunction.S_WITHIN, Shapes.read_one(point), self._shapes):
             return None
-        found = _convex(self._geometry)
-        if found is None:
-            edge = shapely.MultiLineString([part.coords for part in _rings(self._geometry)])
-            room = _planar_distance(point, edge)
-            slack = _ROUNDING * max(map(abs, (*bounds(edge), x, y)))
-            found = _disc(x, y, room - slack)
-        return found if found is not None and is_in(found, x, y) else None
+        shape = _convex_interior(self._geometry)
+        if shape is None:
+            rings = shapely.MultiLineString([ring.coords for ring in _rings(self._geometry)])
+            distance = _distance_below(point, rings)
+            slack = _ROUNDING * max(map(abs, (*bounds(rings), x, y)))
+            shape = _disc(x, y, distance - slack)
+        return shape if shape is not None and shape_contains(shape, x, y) else None
 
 
 class PointZone(Zone):
-    """Z is a disc in the plane, whose middle is within an error of the point (x, y).
+    """Z is a disc in the plane; its centre is at most `error` away from (x, y).
 
-    Outer: the disc round (x, y) of the distance and the error. Inner: that of the distance less the
-    error. Both hold by the triangle inequality, and Z lies between them.
+    Outer bound: the disc around (x, y) with the distance plus the error as radius. Inner bound: the
+    disc with the distance minus the error. By the triangle inequality, the outer disc contains Z,
+    and
+    the interior of Z contains the inner disc.
 
-    Where the square of the radius cannot be computed in full, the outer bound is the box.
+    If the square of a radius is too small or too large for doubles, the outer bound is the box, and
+    there is no inner bound.
     """
 
     def __init__(self, x: float, y: float, distance: float, error: float = 0.0) -> None:
-        most = _outwards(distance + error)
-        self.boxes = ((x - most, y - most, x + most, y + most),)
+        outer_radius = _enlarged(distance + error)
+        self.boxes = ((x - outer_radius, y - outer_radius, x + outer_radius, y + outer_radius),)
         self.boxes = (widened(self.boxes[0]),)
         self.outer = (
-            ("round", x, y, 1.0, 1.0, most * most)
-            if _SMALLEST < most < _LARGEST
+            ("round", x, y, 1.0, 1.0, outer_radius * outer_radius)
+            if _SMALLEST < outer_radius < _LARGEST
             else ("box", *self.boxes[0]),
         )
         self._inner = _disc(x, y, distance - error)
 
     def inner(self, x: float, y: float) -> Shape | None:
-        return self._inner if self._inner is not None and is_in(self._inner, x, y) else None
+        return (
+            self._inner if self._inner is not None and shape_contains(self._inner, x, y) else None
+        )
 
 
 class EllipsoidPointZone(Zone):
-    """Z is what is within so many metres of a point in lon/lat.
+    """Z is the set of points within a distance in metres of a point in lon/lat.
 
-    All latitudes on a path of that length are between `lowest` and `highest`, in absolute value. A
-    degree of longitude is shortest at the highest, a degree of latitude at the lowest.
+    The absolute latitudes on a path of that length lie between `lowest` and `highest`. In this
+    range, a degree of longitude is shortest at `highest`, and a degree of latitude is shortest at
+    `lowest`.
 
-    Outer: the ellipse of the least metres a degree. A path to a point outside of it is longer than
-    the distance. Near a pole or the antimeridian, where a path may go round: the boxes.
+    Outer bound: the ellipse for the minimum metres of a degree. Every path to a point outside of it
+    is longer than the distance. Near a pole or the antimeridian, where a path may go around
+    it, the boxes are the outer bound, and there is no inner bound.
 
-    Inner: the ellipse of the most metres a degree. The line in lon/lat to a point in it is no
-    longer than the distance, and the shortest path is no longer than that line.
+    Inner bound: the ellipse for the maximum metres of a degree. The lon/lat line to a point in it
+    is at most as long as the distance, and the shortest path is at most as long as that line.
     """
 
     def __init__(self, lon: float, lat: float, metres: float) -> None:
-        most = metres * (1.0 + _ROUNDING_WGS84) + _MICROMETRE
-        least = metres * (1.0 - _ROUNDING_WGS84) - _MICROMETRE
-        self.boxes = _reached((lon, lat, lon, lat), most)
+        max_metres = metres * (1.0 + _ROUNDING_WGS84) + _MICROMETRE
+        min_metres = metres * (1.0 - _ROUNDING_WGS84) - _MICROMETRE
+        self.boxes = _expanded_boxes((lon, lat, lon, lat), max_metres)
         self.outer = tuple(("box", *box) for box in self.boxes)
         self._inner: Shape | None = None
-        arc = most / MIN_CURVATURE_RADIUS_M * (1.0 + _ROUNDING) + _ROUNDING
-        own = math.radians(abs(lat))
-        highest, lowest = own + arc, max(own - arc, 0.0)
-        if highest > _STEEPEST or len(self.boxes) > 1:
+        arc = max_metres / MIN_CURVATURE_RADIUS_M * (1.0 + _ROUNDING) + _ROUNDING
+        centre = math.radians(abs(lat))
+        highest, lowest = centre + arc, max(centre - arc, 0.0)
+        if highest > _MAX_LATITUDE or len(self.boxes) > 1:
             return
         east, north = _metres_east(highest), _metres_north(lowest)
-        self.outer = (("round", lon, lat, _less(east), _less(north), _more(most * most)),)
-        if least > 0.0:
+        self.outer = (
+            (
+                "round",
+                lon,
+                lat,
+                _rounded_down(east),
+                _rounded_down(north),
+                _rounded_up(max_metres * max_metres),
+            ),
+        )
+        if min_metres > 0.0:
             east, north = _metres_east(lowest), _metres_north(highest)
-            self._inner = ("round", lon, lat, _more(east), _more(north), _less(least * least))
+            self._inner = (
+                "round",
+                lon,
+                lat,
+                _rounded_up(east),
+                _rounded_up(north),
+                _rounded_down(min_metres * min_metres),
+            )
 
     def inner(self, x: float, y: float) -> Shape | None:
-        return self._inner if self._inner is not None and is_in(self._inner, x, y) else None
+        return (
+            self._inner if self._inner is not None and shape_contains(self._inner, x, y) else None
+        )
 
 
 class NearZone(Zone):
-    """Z is what is within a distance of a geometry that is no point: of it, or of all of it.
+    """Z is the set of points within a distance of a geometry other than a point.
 
-    Outer: planes that bound the convex hull, moved outwards by the distance. What is near all of a
-    geometry is near it, so that bounds both; in lon/lat, boxes of what the distance reaches.
+    The distance is that to the nearest point of the geometry or, for S_ALLWITHIN, to the farthest.
 
-    Inner: a disc round the point, of what its own distance from the geometry leaves of the
-    distance: by the triangle inequality, either kind of distance grows by no more than its radius.
+    Outer bound: half-planes along edges of the convex hull, moved outwards by the distance; in
+    lon/lat, boxes of the points within the distance of the bounding box. Both contain every point
+    within the distance of the nearest point of the geometry, because hull and box contain the
+    geometry. A point within the distance of the farthest point is one of them.
+
+    Inner bound: a disc around the point. Its radius is the distance of the zone minus the distance
+    of the point from the geometry. By the triangle inequality, either kind of distance grows by at
+    most the radius within the disc. In lon/lat, the shape is the inner bound of such a disc.
     """
 
     def __init__(
@@ -200,37 +232,37 @@ class NearZone(Zone):
         self._space = space
         self._shapes: Shapes | None = None
         if space is Space.WGS84:
-            self.boxes = _reached(bounds(geometry), distance + _MICROMETRE)
+            self.boxes = _expanded_boxes(bounds(geometry), distance + _MICROMETRE)
             self.outer = tuple(("box", *box) for box in self.boxes)
             return
-        most = _outwards(distance)
+        enlarged = _enlarged(distance)
         x0, y0, x1, y1 = bounds(geometry)
-        box = widened((x0 - most, y0 - most, x1 + most, y1 + most))
+        box = widened((x0 - enlarged, y0 - enlarged, x1 + enlarged, y1 + enlarged))
         self.boxes = (box,)
-        self.outer = (_hull(geometry, box, most),)
+        self.outer = (_hull_shape(geometry, box, enlarged),)
 
     def inner(self, x: float, y: float) -> Shape | None:
         if self._shapes is None:
             self._shapes = Shapes.read_one(self._geometry)
         point = Shapes.read_one(shapely.Point(x, y))
-        away = measure_distance(self._space, self._function, point, self._shapes)
+        distance = measure_distance(self._space, self._function, point, self._shapes)
         if self._space is Space.WGS84:
-            room = self._distance - away * (1.0 + _ROUNDING_WGS84) - _MICROMETRE
+            room = self._distance - distance * (1.0 + _ROUNDING_WGS84) - _MICROMETRE
             return EllipsoidPointZone(x, y, room).inner(x, y) if room > 0.0 else None
         x0, y0, x1, y1 = bounds(self._geometry)
         slack = _ROUNDING * max(map(abs, (x0, y0, x1, y1, x, y)))
-        return _disc(x, y, self._distance - away * (1.0 + _ROUNDING) - slack)
+        return _disc(x, y, self._distance - distance * (1.0 + _ROUNDING) - slack)
 
 
 class CentroidZone(Zone):
-    """Z is what is within so many metres of the centroid of a geometry in lon/lat.
+    """Z is the set of points within a distance in metres of the centroid of a geometry in lon/lat.
 
-    Outer: what the distance reaches from the box of the geometry, in which its centroid is. There
-    is no inner bound, as the centroid is not computed.
+    Outer bound: boxes of the points within the distance of the bounding box, which contains the
+    centroid. There is no inner bound, because the centroid is not computed.
     """
 
     def __init__(self, geometry: BaseGeometry, metres: float) -> None:
-        self.boxes = _reached(bounds(geometry), metres + _MICROMETRE)
+        self.boxes = _expanded_boxes(bounds(geometry), metres + _MICROMETRE)
         self.outer = tuple(("box", *box) for box in self.boxes)
 
     def inner(self, x: float, y: float) -> Shape | None:
@@ -240,8 +272,10 @@ class CentroidZone(Zone):
 def near_zone(
     function: NearFunction, geometry: BaseGeometry, distance: float, space: Space
 ) -> Zone:
-    """Where a point is within a distance of a geometry or, for S_SAMEPLACE, of its centroid, for
-    S_ALLWITHIN of all of it.
+    """Return the zone of the points within a distance of a geometry.
+
+    The distance is that of the centroids for S_SAMEPLACE, of the farthest point of the geometry for
+    S_ALLWITHIN, and of the nearest point otherwise.
     """
     if geometry.geom_type == "Point":
         if space is Space.WGS84:
@@ -256,32 +290,35 @@ def near_zone(
 
 
 def bounds(geometry: BaseGeometry) -> Box:
-    """The box of a geometry."""
+    """Return the bounding box of a geometry."""
     x0, y0, x1, y1 = geometry.bounds
     return float(x0), float(y0), float(x1), float(y1)
 
 
-def boxes_meet(one: Box, other: Box) -> bool:
-    """Whether two closed boxes have a point in common."""
-    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+def boxes_meet(a: Box, b: Box) -> bool:
+    """Return whether two closed boxes have a point in common."""
+    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
 
 
 def box_of(shape: Shape) -> Box:
-    """A box that holds a shape."""
+    """Return a box that contains a shape."""
     if shape[0] != "round":
         return shape[1], shape[2], shape[3], shape[4]
     _, x, y, scale_x, scale_y, limit = shape
-    reach = _outwards(math.sqrt(limit))
-    across, along = reach / scale_x, reach / scale_y
-    return widened((x - across, y - along, x + across, y + along))
+    reach = _enlarged(math.sqrt(limit))
+    half_width, half_height = reach / scale_x, reach / scale_y
+    return widened((x - half_width, y - half_height, x + half_width, y + half_height))
 
 
-def _outwards(length: float) -> float:
+def _enlarged(length: float) -> float:
     return length * (1.0 + _ROUNDING)
 
 
 def widened(box: Box) -> Box:
-    """A box with a little more on each side: it has an area, and rounding cut nothing off."""
+    """Return a box grown by one double on each side.
+
+    It has an area, and it contains the unrounded box if the box was rounded to the nearest doubles.
+    """
     x0, y0, x1, y1 = box
     down, up = -math.inf, math.inf
     return (
@@ -292,34 +329,37 @@ def widened(box: Box) -> Box:
     )
 
 
-def _less(value: float) -> float:
-    """A little less, in few digits, since it is written in every message."""
+def _rounded_down(value: float) -> float:
+    """Return a slightly smaller value with few digits, because messages contain it."""
     return float(f"{value * (1.0 - 1e-6):.8g}")
 
 
-def _more(value: float) -> float:
+def _rounded_up(value: float) -> float:
+    """Return a slightly larger value with few digits, because messages contain it."""
     return float(f"{value * (1.0 + 1e-6):.8g}")
 
 
 def _disc(x: float, y: float, radius: float) -> Shape | None:
-    """A disc a little smaller than that; None where nothing is left of it."""
-    least = radius * (1.0 - _ROUNDING)
-    return ("round", x, y, 1.0, 1.0, least * least) if _SMALLEST < least < _LARGEST else None
+    """Return a disc slightly smaller than the radius; None if doubles cannot hold its square."""
+    shrunk = radius * (1.0 - _ROUNDING)
+    return ("round", x, y, 1.0, 1.0, shrunk * shrunk) if _SMALLEST < shrunk < _LARGEST else None
 
 
-def _planar_distance(point: shapely.Point, edge: BaseGeometry) -> float:
-    both = Shapes.read_one(point), Shapes.read_one(edge)
-    return measure_distance(Space.PLANAR, NearFunction.S_DWITHIN, *both) * (1.0 - _ROUNDING)
+def _distance_below(point: shapely.Point, geometry: BaseGeometry) -> float:
+    """Return a lower bound of the distance between a point and a geometry in the plane."""
+    shapes = Shapes.read_one(point), Shapes.read_one(geometry)
+    return measure_distance(Space.PLANAR, NearFunction.S_DWITHIN, *shapes) * (1.0 - _ROUNDING)
 
 
-def _reached(box: Box, metres: float) -> tuple[Box, ...]:
-    found = expand_boxes(np.array([box]), np.array([metres]))[0]
-    first, second = tuple(found[0].tolist()), tuple(found[1].tolist())
+def _expanded_boxes(box: Box, metres: float) -> tuple[Box, ...]:
+    """Return one or two boxes that contain the points within a distance of a box."""
+    boxes = expand_boxes(np.array([box]), np.array([metres]))[0]
+    first, second = tuple(boxes[0].tolist()), tuple(boxes[1].tolist())
     return (first, second) if math.isfinite(second[0]) else (first,)
 
 
 def _metres_north(latitude: float) -> float:
-    """Metres a degree of latitude has; the more, the nearer to a pole."""
+    """Return the metres of a degree of latitude, which increase towards the poles."""
     squared = 1.0 - ECCENTRICITY_SQUARED * math.sin(latitude) ** 2
     return math.radians(
         SEMI_MAJOR_M * (1.0 - ECCENTRICITY_SQUARED) / (squared * math.sqrt(squared))
@@ -327,7 +367,7 @@ def _metres_north(latitude: float) -> float:
 
 
 def _metres_east(latitude: float) -> float:
-    """Metres a degree of longitude has; the fewer, the nearer to a pole."""
+    """Return the metres of a degree of longitude, which decrease towards the poles."""
     return math.radians(
         SEMI_MAJOR_M
         * math.cos(latitude)
@@ -340,44 +380,49 @@ def _rings(geometry: BaseGeometry) -> list[BaseGeometry]:
     return [ring for part in parts for ring in (part.exterior, *part.interiors)]
 
 
-def _hull(geometry: BaseGeometry, box: Box, distance: float) -> Shape:
-    """Planes that bound a geometry's convex hull, grown by a distance; or a box."""
+def _hull_shape(geometry: BaseGeometry, box: Box, distance: float) -> Shape:
+    """Return half-planes that contain a convex hull grown by a distance, or its box."""
     size = box[2] - box[0] + box[3] - box[1]
     if not _SMALLEST < size < _LARGEST:
         return ("box", *box)
     points = np.unique(shapely.get_coordinates(geometry), axis=0)
     hull = build_hulls(Hulls(points[:, 0].copy(), points[:, 1].copy(), np.array([0, len(points)])))
     planes = _planes(hull.x, hull.y, box)
-    if planes is None or (len(planes) <= 4 and _along_axes(planes)):
+    if planes is None or (len(planes) <= 4 and _is_box(planes)):
         return ("box", *box)
-    if len(planes) > _MOST_PLANES:
-        planes = planes[np.linspace(0, len(planes), _MOST_PLANES, endpoint=False).astype(int)]
+    if len(planes) > _MAX_PLANES:
+        planes = planes[np.linspace(0, len(planes), _MAX_PLANES, endpoint=False).astype(int)]
     planes[:, 2] += distance + size * _ROUNDING
     return ("planes", *box, *planes.ravel().tolist())
 
 
 def _planes(x: np.ndarray, y: np.ndarray, box: Box) -> np.ndarray | None:
-    """The planes left of a convex ring's edges, counterclockwise, from the corner of a box."""
+    """Return the half-planes left of the edges of a convex counterclockwise ring.
+
+    A row has a, b and c of a (x - x0) + b (y - y0) <= c, where x0, y0 is the corner of the box.
+    Returns None if the ring is degenerate.
+    """
     if len(x) < 3:
         return None
-    along, up = np.roll(x, -1) - x, np.roll(y, -1) - y
-    length = np.hypot(along, up)
+    dx, dy = np.roll(x, -1) - x, np.roll(y, -1) - y
+    length = np.hypot(dx, dy)
     if not (length > _SMALLEST).all():
         return None
-    a, b = up / length, -along / length
+    a, b = dy / length, -dx / length
     return np.column_stack((a, b, a * (x - box[0]) + b * (y - box[1])))
 
 
-def _along_axes(planes: np.ndarray) -> bool:
+def _is_box(planes: np.ndarray) -> bool:
+    """Return whether all half-planes are parallel to the axes."""
     return bool((planes[:, :2] == 0.0).any(axis=1).all())
 
 
-def _convex(geometry: BaseGeometry) -> Shape | None:
-    """A convex polygon, a little smaller; None where it is not convex."""
+def _convex_interior(geometry: BaseGeometry) -> Shape | None:
+    """Return a convex polygon, slightly shrunk, as a shape; None if it is not convex."""
     if geometry.geom_type != "Polygon" or len(geometry.interiors):
         return None
     ring = list(geometry.exterior.coords)[:-1]
-    if len(ring) > 4 * _MOST_PLANES or not is_convex([list(point[:2]) for point in ring]):
+    if len(ring) > 4 * _MAX_PLANES or not is_convex([list(point[:2]) for point in ring]):
         return None
     box = bounds(geometry)
     size = box[2] - box[0] + box[3] - box[1]

@@ -100,7 +100,7 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
         swept[f"GLR, {cells} x {cells} cells"] = drive(matcher, few, hit, given)
     for holes in sizes.holes:
         progress.step(f"ours, {holes} fences a region")
-        swept[f"ours, {holes} fences"] = drive(matcher, few, hit, {"most_holes": holes})
+        swept[f"ours, {holes} fences"] = drive(matcher, few, hit, {"max_holes": holes})
     return Report(
         "buses",
         f"Buses among {FENCES:,} fences of {RADIUS_M:.0f} m: what need not be sent",

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fencepost.errors import ModelError
-from fencepost.saferegion.free_space import InsideOutside, Look
+from fencepost.saferegion.free_space import RegionShapes, Search
 from fencepost.saferegion.zones import Box
 
 Point = tuple[float, float]
@@ -72,10 +72,10 @@ class GreedyRectangles:
         self._universe = None if universe is None else _box(universe)
         self._cells = cells
 
-    def around(self, x: float, y: float, extent: Box, look: Look) -> InsideOutside | None:
+    def around(self, x: float, y: float, extent: Box, search: Search) -> RegionShapes | None:
         """The shapes to stay in and out of: see `RegionMethod`."""
         cell = Grid(self._universe or _with_area(extent), *self._cells).cell(x, y)
-        found = look(cell)
+        found = search(cell)
         if found is None:
             return None
         holes, inside = found

@@ -1,19 +1,20 @@
-// The client's rule: whether an event must be sent. The same as client.py, which says what the
-// shapes are; no dependencies. `SafeClient` is exported to modules, and global without them.
+// The rule of the client: an object sends an event only if it may match a subscription. The same as
+// client_rule.py, which describes the shapes. No dependencies. A module exports `SafeClient` and
+// `SafeRegion`; a script defines them as globals.
 "use strict";
 
 (function (root) {
-  function isIn(shape, x, y) {
+  function shapeContains(shape, x, y) {
     if (shape[0] === "round") {
-      const across = (x - shape[1]) * shape[3];
-      const along = (y - shape[2]) * shape[4];
-      return across * across + along * along <= shape[5];
+      const dx = (x - shape[1]) * shape[3];
+      const dy = (y - shape[2]) * shape[4];
+      return dx * dx + dy * dy <= shape[5];
     }
     if (!(shape[1] <= x && x <= shape[3] && shape[2] <= y && y <= shape[4])) return false;
-    const across = x - shape[1];
-    const along = y - shape[2];
+    const dx = x - shape[1];
+    const dy = y - shape[2];
     for (let k = 5; k < shape.length; k += 3) {
-      if (!(shape[k] * across + shape[k + 1] * along <= shape[k + 2])) return false;
+      if (!(shape[k] * dx + shape[k + 1] * dy <= shape[k + 2])) return false;
     }
     return true;
   }
@@ -26,7 +27,7 @@
     static fromJSON(text) {
       const fields = JSON.parse(text);
       if (fields === null || fields.format !== 1) {
-        throw new Error(`this is no safe region of format 1; saw ${String(text).slice(0, 60)}`);
+        throw new Error(`this is not a safe region of format 1; saw ${String(text).slice(0, 60)}`);
       }
       return new SafeRegion(fields);
     }
@@ -36,21 +37,23 @@
         this.safe &&
         Number.isFinite(x) &&
         Number.isFinite(y) &&
-        this.inside.every((shape) => isIn(shape, x, y)) &&
-        !this.outside.some((shape) => isIn(shape, x, y))
+        this.inside.every((shape) => shapeContains(shape, x, y)) &&
+        !this.outside.some((shape) => shapeContains(shape, x, y))
       );
     }
 
     isUnchanged(attributes) {
       return Object.keys(this.attributes).every((name) =>
-        isSame(own(this.attributes, name), own(attributes, name)),
+        valuesEqual(ownValue(this.attributes, name), ownValue(attributes, name)),
       );
     }
 
     isSilent(event) {
-      const found = attributesOf(event);
-      const point = pointOf(own(found, this.position));
-      return point !== null && this.contains(point[0], point[1]) && this.isUnchanged(found);
+      const attributes = attributesOf(event);
+      const point = pointOf(ownValue(attributes, this.position));
+      return (
+        point !== null && this.contains(point[0], point[1]) && this.isUnchanged(attributes)
+      );
     }
   }
 
@@ -59,18 +62,18 @@
       this.region = null;
       this.sent = 0;
       this.keptBack = 0;
-      this.waiting = false;
-      this.last = {};
-      this.withdrawn = -1;
+      this.awaitsAnswer = false;
+      this.lastSent = {};
+      this.withdrawnVersion = -1;
     }
 
     shouldSend(event) {
-      if (this.region !== null && !this.waiting && this.region.isSilent(event)) {
+      if (this.region !== null && !this.awaitsAnswer && this.region.isSilent(event)) {
         this.keptBack += 1;
         return false;
       }
-      this.waiting = true;
-      this.last = attributesOf(event);
+      this.awaitsAnswer = true;
+      this.lastSent = attributesOf(event);
       this.sent += 1;
       return true;
     }
@@ -79,41 +82,41 @@
       const fields = JSON.parse(text);
       if (fields !== null && fields.format === 1 && "keep" in fields) {
         if (this.region !== null && this.region.number === fields.keep) {
-          this.waiting = !this.answers(this.region.position, fields.at);
+          this.awaitsAnswer = !this.answers(this.region.position, fields.at);
         }
         return;
       }
       const region = SafeRegion.fromJSON(text);
-      if (this.answers(region.position, region.at) && region.version >= this.withdrawn) {
+      if (this.answers(region.position, region.at) && region.version >= this.withdrawnVersion) {
         this.region = region.safe ? region : null;
-        this.waiting = false;
+        this.awaitsAnswer = false;
       }
     }
 
     answers(position, at) {
-      const point = pointOf(own(this.last, position));
+      const point = pointOf(ownValue(this.lastSent, position));
       return at !== null && point !== null && at[0] === point[0] && at[1] === point[1];
     }
 
     withdraw(version) {
-      this.withdrawn = Math.max(this.withdrawn, version);
+      this.withdrawnVersion = Math.max(this.withdrawnVersion, version);
       if (this.region !== null && this.region.version < version) this.region = null;
     }
   }
 
-  function own(mapping, name) {
+  function ownValue(mapping, name) {
     return Object.hasOwn(mapping, name) ? mapping[name] : undefined;
   }
 
   function attributesOf(event) {
     if (event.type !== "Feature") return event;
-    const found = Object.create(null);
+    const attributes = Object.create(null);
     const properties = event.properties || {};
-    for (const [name, value] of Object.entries(properties)) found[name] = value;
-    for (const [name, value] of Object.entries(properties)) found[`properties.${name}`] = value;
-    found.id = event.id;
-    found.geometry = event.geometry;
-    return found;
+    for (const [name, value] of Object.entries(properties)) attributes[name] = value;
+    for (const [name, value] of Object.entries(properties)) attributes[`properties.${name}`] = value;
+    attributes.id = event.id;
+    attributes.geometry = event.geometry;
+    return attributes;
   }
 
   const NUMBER = "([-+]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][-+]?[0-9]+)?)";
@@ -121,26 +124,26 @@
 
   function pointOf(value) {
     if (typeof value === "string") {
-      const found = WKT_POINT.exec(value);
-      return found === null ? null : finite(Number(found[1]), Number(found[2]));
+      const match = WKT_POINT.exec(value);
+      return match === null ? null : finitePoint(Number(match[1]), Number(match[2]));
     }
     if (value === null || typeof value !== "object" || value.type !== "Point") return null;
-    const given = value.coordinates;
-    if (!Array.isArray(given) || given.length < 2) return null;
-    return finite(given[0], given[1]);
+    const coordinates = value.coordinates;
+    if (!Array.isArray(coordinates) || coordinates.length < 2) return null;
+    return finitePoint(coordinates[0], coordinates[1]);
   }
 
-  // Strings are not finite numbers either.
-  function finite(x, y) {
+  // `Number.isFinite` is false for strings.
+  function finitePoint(x, y) {
     return Number.isFinite(x) && Number.isFinite(y) ? [x, y] : null;
   }
 
-  // What is absent, null or NaN is missing, and two missing ones are alike.
-  function isSame(one, other) {
-    const a = one === undefined || Number.isNaN(one) ? null : one;
-    const b = other === undefined || Number.isNaN(other) ? null : other;
+  // Absent values, null and NaN are missing. Two missing values are equal.
+  function valuesEqual(left, right) {
+    const a = left === undefined || Number.isNaN(left) ? null : left;
+    const b = right === undefined || Number.isNaN(right) ? null : right;
     if (a === null || b === null || typeof a !== "object" || typeof b !== "object") {
-      // Integers that doubles take for others, and infinities, are like nothing.
+      // Integers beyond 2**53, which doubles cannot tell apart, and infinities equal nothing.
       return a === b && (typeof a !== "number" || Math.abs(a) < 2 ** 53 || !Number.isInteger(a))
         && Math.abs(a) !== Infinity;
     }
@@ -148,7 +151,7 @@
     const names = Object.keys(a);
     return (
       names.length === Object.keys(b).length &&
-      names.every((name) => Object.hasOwn(b, name) && isSame(a[name], b[name]))
+      names.every((name) => Object.hasOwn(b, name) && valuesEqual(a[name], b[name]))
     );
   }
 

@@ -40,7 +40,7 @@ from fencepost.server.settings import Limits
 
 _POSITION = "geometry"
 _CHANGING = ("time",)  # conditions on it are taken to hold
-_MOST_HOLES = 64  # a region is up to 4 kB
+_MAX_HOLES = 64  # a region is up to 4 kB
 
 
 class RegionReply(NamedTuple):
@@ -65,8 +65,8 @@ class TenantSafeRegions:
                 matcher,
                 position=_POSITION,
                 changing=_CHANGING,
-                most_holes=_MOST_HOLES,
-                most_objects=limits.safe_regions,
+                max_holes=_MAX_HOLES,
+                max_objects=limits.safe_regions,
             )
             for id, kind in tenant_subscriptions.kind_names():
                 self.subscription_put(id, kind)
@@ -77,15 +77,17 @@ class TenantSafeRegions:
     def subscription_put(self, id: str, kind: str) -> None:
         """Follow a subscription that was added or replaced."""
         if kind == "track":
-            self._regions.want(id, [self.tenant_subscriptions.tracked.publish_condition(id)])
+            self._regions.add_conditions(
+                id, [self.tenant_subscriptions.tracked.publish_condition(id)]
+            )
         elif kind == "composite":
-            self._regions.want(
+            self._regions.add_conditions(
                 id, (one for _, one in self.tenant_subscriptions.composites.atoms(id))
             )
 
     def subscription_removed(self, id: str) -> None:
         """Follow that a subscription is no more."""
-        self._regions.want_no_more(id)
+        self._regions.remove_conditions(id)
 
     # Objects
 
@@ -96,7 +98,7 @@ class TenantSafeRegions:
             region = self._nowhere(attributes(event))
         else:
             region = self._regions.answer(event, key)
-        return RegionReply(region, self._regions.remembers(key), self._regions.changed())
+        return RegionReply(region, self._regions.has_region(key), self._regions.withdrawals())
 
     def around(self, event: object) -> str:
         """The region of an object that nobody remembers."""
@@ -110,7 +112,7 @@ class TenantSafeRegions:
 
     def changed(self) -> list[Withdrawal]:
         """The objects whose regions are void since the last call."""
-        return self._regions.changed()
+        return self._regions.withdrawals()
 
     def forget(self, key: str) -> None:
         """Forget an object that is gone."""

@@ -270,7 +270,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
 DEBTS: dict[str, set[str]] = {
     "kernels/runtime/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
     "engine/test_ranking.py": {"_engine", "_scores"},
-    "saferegion/test_nearby_filters.py": {"_known", "_nearby"},
+    "saferegion/test_nearby_filters.py": {"_nearby", "_zones_cache"},
     "spark/sources/test_spool.py": {"_segments"},
 }
 

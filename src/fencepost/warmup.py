@@ -81,7 +81,7 @@ def run_background_steps() -> None:
 
 
 def start_in_background() -> BaseProcess | None:
-    """Start the background process if nothing is compiled yet and there are two processors."""
+    """Start the background process if nothing is compiled yet and a second processor exists."""
     if any(cache_folder().iterdir()) or (os.cpu_count() or 1) < 2:
         return None
     process = get_context("spawn").Process(target=run_background_steps, daemon=True)

@@ -1,4 +1,4 @@
-"""Named cases of moving things, and what is told of them: the table of docs/tracking.md."""
+"""Named cases of moving objects and their notifications: the table of docs/tracking.md."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 
 import fencepost as fp
 
-Told: TypeAlias = tuple[str, str, float]  # kind, subscription, and the second when it was told
-Do: TypeAlias = Callable[[fp.Matcher, fp.Tracker], list[fp.Notification]]
+Report: TypeAlias = tuple[str, str, float]  # kind, subscription, second of the report
+Step: TypeAlias = Callable[[fp.Matcher, fp.Tracker], list[fp.Notification]]
 
 SECOND = 1_000_000_000
 DEPOT = "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))"
 ALL = ("enter", "exit", "cross", "dwell", "inside", "outside")
 
 
-def at(second: float, x: float, y: float, **more: object) -> dict[str, object]:
-    """A position of the vehicle, so many seconds after 1970."""
+def at(second: float, x: float, y: float, **attributes: object) -> dict[str, object]:
+    """Return a position of the vehicle at a second after 1970."""
     stamp = f"1970-01-01T{int(second) // 3600:02}:{int(second) // 60 % 60:02}:{second % 60:012.9f}Z"
-    return {"vehicle": "v", "time": stamp, "geometry": f"POINT ({x} {y})", **more}
+    return {"vehicle": "v", "time": stamp, "geometry": f"POINT ({x} {y})", **attributes}
 
 
-def edit(expression: str) -> Do:
+def edit(expression: str) -> Step:
     def do(matcher: fp.Matcher, tracker: fp.Tracker) -> list[fp.Notification]:
         matcher.subscribe("depot", expression, subscriber="owner", replace=True)
         return []
@@ -34,7 +34,7 @@ def edit(expression: str) -> Do:
     return do
 
 
-def add(id: str, expression: str) -> Do:
+def add(id: str, expression: str) -> Step:
     def do(matcher: fp.Matcher, tracker: fp.Tracker) -> list[fp.Notification]:
         matcher.subscribe(id, expression)
         return []
@@ -51,19 +51,19 @@ def refresh(matcher: fp.Matcher, tracker: fp.Tracker) -> list[fp.Notification]:
     return tracker.refresh()
 
 
-def tick(second: float) -> Do:
+def tick(second: float) -> Step:
     return lambda _, tracker: tracker.tick(int(second * SECOND))
 
 
 @dataclass(frozen=True)
 class Case:
     name: str
-    does: list[dict[str, object] | Do]
-    told: list[Told]
+    steps: list[dict[str, object] | Step]
+    expected: list[Report]
     on: tuple[str, ...] = ("enter", "exit")
     expression: str = DEPOT
     options: dict[str, Any] = field(default_factory=dict)
-    causes: str = ""  # of each notification, its first letter; "" where all are movements
+    causes: str = ""  # the first letter of each cause; "" if all are movements
 
 
 CASES = [
@@ -74,7 +74,7 @@ CASES = [
     ),
     Case("first seen inside", [at(0, 5, 5)], [("enter", "depot", 0)]),
     Case(
-        "jitter on the border, told as it is",
+        "jitter on the border, reported as it is",
         [at(0, 9, 5), at(1, 11, 5), at(2, 9, 5), at(3, 11, 5)],
         [("enter", "depot", 0), ("exit", "depot", 1), ("enter", "depot", 2), ("exit", "depot", 3)],
     ),
@@ -107,7 +107,7 @@ CASES = [
         options={"hysteresis": 2},
     ),
     Case(
-        "hysteresis does not hold who no longer answers the rest",
+        "hysteresis does not keep an object in that fails another condition",
         [at(0, 9, 5, free=True), at(1, 9, 5, free=False)],
         [("enter", "depot", 0), ("exit", "depot", 1)],
         expression=f"{DEPOT} AND free",
@@ -120,14 +120,14 @@ CASES = [
         options={"hysteresis": 2},
     ),
     Case(
-        "dwell, told by a position",
+        "dwell, reported at a position",
         [at(0, 5, 5), at(59, 5, 5), at(61, 5, 5), at(300, 5, 5)],
         [("dwell", "depot", 61)],
         on=("dwell",),
         options={"dwell_s": 60},
     ),
     Case(
-        "dwell, told by a tick",
+        "dwell, reported at a tick",
         [at(0, 5, 5), tick(59), tick(60), tick(90)],
         [("dwell", "depot", 60)],
         on=("dwell",),
@@ -155,7 +155,7 @@ CASES = [
         options={"dwell_s": 60, "debounce_s": 30},
     ),
     Case(
-        "left, found out by a tick: no dwell",
+        "exit reported at a tick: no dwell",
         [at(0, 5, 5), at(10, 5, 5), at(11, 20, 5), tick(25)],
         [("enter", "depot", 10), ("exit", "depot", 25)],
         on=("enter", "exit", "dwell"),
@@ -167,7 +167,7 @@ CASES = [
         [("enter", "depot", 0), ("exit", "depot", 7210)],
     ),
     Case(
-        "gap in positions: the way is not known",
+        "gap in positions: the path is unknown",
         [at(0, -5, 5), at(7200, 15, 5)],
         [],
         on=("enter", "exit", "cross"),
@@ -181,41 +181,41 @@ CASES = [
     ),
     Case("past a corner", [at(0, -1, 12), at(10, 12, 12)], [], on=("cross",)),
     Case(
-        "touching a corner of what S_INTERSECTS asks for",
+        "touching a corner, with S_INTERSECTS",
         [at(0, 9, 11), at(10, 11, 9)],
         [("cross", "depot", 10)],
         on=("cross",),
     ),
     Case(
-        "touching a corner of what S_WITHIN asks for",
+        "touching a corner, with S_WITHIN",
         [at(0, 9, 11), at(10, 11, 9)],
         [],
         on=("cross",),
         expression="S_WITHIN(geometry, BBOX(0, 0, 10, 10))",
     ),
     Case(
-        "along an edge of what EH_INSIDE asks for",
+        "along an edge, with EH_INSIDE",
         [at(0, -5, 10), at(10, 15, 10)],
         [],
         on=("cross",),
         expression="EH_INSIDE(geometry, BBOX(0, 0, 10, 10))",
     ),
     Case(
-        "past somebody within a distance",
+        "past a point, within a distance",
         [at(0, -5, 3), at(10, 5, 3)],
         [("cross", "depot", 10)],
         on=("cross",),
         expression="S_DWITHIN(geometry, POINT(0 0), 3)",
     ),
     Case(
-        "past somebody closer than a distance",
+        "past a point, closer than a distance",
         [at(0, -5, 3), at(10, 5, 3)],
         [],
         on=("cross",),
         expression="S_CLOSER(geometry, POINT(0 0), 3)",
     ),
     Case(
-        "through, but busy",
+        "through a fence, but another condition fails",
         [at(0, -5, 5, free=True), at(10, 15, 5, free=False)],
         [],
         on=("cross",),
@@ -228,28 +228,31 @@ CASES = [
         on=("enter", "cross"),
     ),
     Case(
-        "out of what excludes, and back",
+        "through a gap where a negation matches",
         [at(0, 2, 5), at(10, 8, 5)],
         [("cross", "depot", 10)],
         on=("cross",),
         expression="NOT S_INTERSECTS(geometry, MULTIPOLYGON(((0 0, 4 0, 4 9, 0 9, 0 0)), "
         "((6 0, 9 0, 9 9, 6 9, 6 0))))",
     ),
-    Case("a late fix, without patience", [at(0, -5, 5), at(20, 15, 5), at(10, 5, 5)], []),
+    Case("a late position, without lateness_s", [at(0, -5, 5), at(20, 15, 5), at(10, 5, 5)], []),
     Case(
-        "a late fix, waited for",
+        "a late position, within lateness_s",
         [at(0, -5, 5), at(20, 15, 5), at(10, 5, 5), tick(60)],
         [("enter", "depot", 10), ("exit", "depot", 20)],
         options={"lateness_s": 30},
     ),
     Case(
-        "a fix later than that",
+        "a late position, beyond lateness_s",
         [at(0, -5, 5), at(50, 15, 5), at(100, 15, 5), at(10, 5, 5), tick(200)],
         [],
         options={"lateness_s": 40},
     ),
     Case(
-        "the same fix twice", [at(0, 5, 5), at(0, 5, 5)], [("inside", "depot", 0)], on=("inside",)
+        "the same position twice",
+        [at(0, 5, 5), at(0, 5, 5)],
+        [("inside", "depot", 0)],
+        on=("inside",),
     ),
     Case(
         "a fence added under a parked object",
@@ -275,13 +278,13 @@ CASES = [
         causes="mr",
     ),
     Case(
-        "a fence removed, found out by the next position",
+        "a fence removed, noticed at the next position",
         [at(0, 5, 5), remove, at(9, 5, 5)],
         [("enter", "depot", 0), ("exit", "depot", 9)],
         causes="mr",
     ),
     Case(
-        "a change of rules is told at once",
+        "a change of rules is reported at once",
         [at(0, 5, 5), at(60, 5, 5), remove, at(61, 5, 5)],
         [("enter", "depot", 60), ("exit", "depot", 61)],
         causes="mr",
@@ -346,16 +349,18 @@ def test_case(case: Case, together: bool) -> None:
     matcher = fp.Matcher()
     matcher.subscribe("depot", case.expression, subscriber="owner")
     tracker = fp.Tracker(matcher, key="vehicle", on=case.on, **case.options)
-    told: list[fp.Notification] = []
-    for are_positions, steps in groupby(case.does, lambda do: isinstance(do, dict)):
+    notifications: list[fp.Notification] = []
+    for are_positions, steps in groupby(case.steps, lambda step: isinstance(step, dict)):
         if are_positions and together:
-            told += tracker.push_batch(pa.Table.from_pylist(list(steps)))
+            notifications += tracker.push_batch(pa.Table.from_pylist(list(steps)))
             continue
-        for do in steps:
-            told += tracker.push(do) if isinstance(do, dict) else do(matcher, tracker)
-    assert [(one.kind, one.subscription, one.reported / SECOND) for one in told] == case.told
-    assert "".join(one.cause[0] for one in told) == (case.causes or "m" * len(told))
-    assert all(one.key == "v" for one in told)
-    assert all(one.since <= one.time <= one.reported for one in told)
-    owners = [one.subscriber for one in told if one.subscription == "depot"]
+        for step in steps:
+            notifications += (
+                tracker.push(step) if isinstance(step, dict) else step(matcher, tracker)
+            )
+    assert [(n.kind, n.subscription, n.reported / SECOND) for n in notifications] == case.expected
+    assert "".join(n.cause[0] for n in notifications) == (case.causes or "m" * len(notifications))
+    assert all(n.key == "v" for n in notifications)
+    assert all(n.since <= n.time <= n.reported for n in notifications)
+    owners = [n.subscriber for n in notifications if n.subscription == "depot"]
     assert owners == ["owner"] * len(owners)

@@ -1,4 +1,4 @@
-"""What is kept of an object as JSON: what comes out is what went in, of the same types."""
+"""Checkpoints as JSON: a round trip keeps all values and their types."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ EVENT = Row(
 )
 
 
-def test_a_position_of_a_table_comes_back() -> None:
+def test_round_trip_of_a_position_of_a_table() -> None:
     for point in (None, (0.1, -7.5)):
-        given = Position("v", 1_714_564_800_000_000_001, point, EVENT)
-        found = position_from_json(position_to_json(given), "v")
-        assert found == given
-        assert isinstance(found.event, Row)
-        assert [*map(type, found.event.values())] == [*map(type, EVENT.values())]
+        position = Position("v", 1_714_564_800_000_000_001, point, EVENT)
+        restored = position_from_json(position_to_json(position), "v")
+        assert restored == position
+        assert isinstance(restored.event, Row)
+        assert [*map(type, restored.event.values())] == [*map(type, EVENT.values())]
 
 
-def test_what_is_kept_of_an_object_comes_back() -> None:
+def test_round_trip_of_a_checkpoint() -> None:
     stay = Stay("ann", True, 5, None, False)
     state = ObjectState(7, 9, EVENT, (1.0, 2.0), ("a",), {"a": stay}, {"b": ("bob", 3)})
-    given = Checkpoint(state, [Position(7, 11, None, EVENT)], 12)
-    assert from_json(to_json(given), 7, 12, from_tables=True) == given
-    nothing = Checkpoint(None, [], None)
-    assert from_json(to_json(nothing), 7, None) == nothing
+    checkpoint = Checkpoint(state, [Position(7, 11, None, EVENT)], 12)
+    assert from_json(to_json(checkpoint), 7, 12, from_tables=True) == checkpoint
+    empty = Checkpoint(None, [], None)
+    assert from_json(to_json(empty), 7, None) == empty
 
 
-def test_what_a_server_keeps_is_not_taken_for_values_of_tables() -> None:
+def test_json_of_a_server_has_no_typed_values() -> None:
     event = Row({"a": {"fencepost:bytes": "no hex"}, "b": {"fencepost:date": "2024-05-01"}})
-    given = Checkpoint(None, [Position("v", 1, None, event)], 1)
-    assert from_json(to_json(given), "v", 1) == given
+    checkpoint = Checkpoint(None, [Position("v", 1, None, event)], 1)
+    assert from_json(to_json(checkpoint), "v", 1) == checkpoint
 
 
-def test_a_value_that_json_cannot_say_is_refused() -> None:
+def test_a_value_that_json_cannot_hold_is_refused() -> None:
     with pytest.raises(ModelError, match="type timedelta cannot be stored as JSON"):
         position_to_json(Position("v", 1, None, Row({"took": dt.timedelta(1)})))

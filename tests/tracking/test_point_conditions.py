@@ -1,4 +1,4 @@
-"""What is asked of ways and surroundings, for every spatial function and kind of geometry."""
+"""Conditions on paths and on near points, for every spatial function and kind of geometry."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ FUNCTIONS = [function.name for function in ast.SpatialFunction]
 
 
 def locations(geometry: BaseGeometry) -> dict[int, BaseGeometry]:
-    """A point in the interior, on the boundary and outside, by the column of DE-9IM."""
+    """Return a point in the interior, on the boundary and outside, by the column of DE-9IM."""
     line = shapely.get_dimensions(geometry) == 1
     first = shapely.get_parts(geometry)[0]
     within = first.interpolate(0.4, normalized=True) if line else geometry.representative_point()
-    found = {0: within, 2: shapely.Point(-9, -9)}
+    points = {0: within, 2: shapely.Point(-9, -9)}
     if not geometry.boundary.is_empty:
-        found[1] = shapely.Point(shapely.get_coordinates(geometry.boundary)[0])
-    assert all(point.relate(geometry)[column] == "0" for column, point in found.items())
-    return found
+        points[1] = shapely.Point(shapely.get_coordinates(geometry.boundary)[0])
+    assert all(point.relate(geometry)[column] == "0" for column, point in points.items())
+    return points
 
 
 def satisfied(text: str, geometry: BaseGeometry) -> set[int]:
-    """Where a point satisfies an expression: in, on or outside the geometry."""
+    """Return the columns of DE-9IM whose points satisfy an expression."""
     condition = parse(text)
     return {
         column
@@ -58,55 +58,55 @@ def satisfied(text: str, geometry: BaseGeometry) -> set[int]:
 
 @pytest.mark.parametrize("wkt", GEOMETRIES)
 @pytest.mark.parametrize("form", [PLAIN, f"NOT {PLAIN}", "{f}({g}, geometry)"])
-def test_a_way_passes_where_one_of_its_points_satisfies(wkt: str, form: str) -> None:
+def test_a_path_passes_if_one_of_its_points_satisfies(wkt: str, form: str) -> None:
     rng = random.Random(wkt + form)
     geometry = shapely.from_wkt(wkt)
     places = [shapely.Point(rng.randrange(7), rng.randrange(7)) for _ in range(30)]
     tried = 0
     for function in FUNCTIONS:
         text = form.format(f=function, g=wkt)
-        where = satisfied(text, geometry)
-        asked = path_condition(parse(text), "geometry")
+        columns = satisfied(text, geometry)
+        condition = path_condition(parse(text), "geometry")
         for start, end in pairwise(places):
             line = path_between((start.x, start.y), (end.x, end.y), False)
-            ends = {one.relate(geometry).index("0") for one in (start, end)}
-            if line is None or not where.isdisjoint(ends):
+            ends = {point.relate(geometry).index("0") for point in (start, end)}
+            if line is None or not columns.isdisjoint(ends):
                 continue
             event = EventValues({"geometry": line, PATH_START: start, PATH_END: end})
-            wanted = any(line.relate(geometry)[column] != "F" for column in where)
-            assert (evaluate_condition(asked, event) is True) == wanted, (text, line)
+            expected = any(line.relate(geometry)[column] != "F" for column in columns)
+            assert (evaluate_condition(condition, event) is True) == expected, (text, line)
             tried += 1
     assert tried > 5
 
 
 @pytest.mark.parametrize("wkt", GEOMETRIES)
 @pytest.mark.parametrize("form", [PLAIN, f"NOT {PLAIN}"])
-def test_a_point_may_be_so_far_off(wkt: str, form: str) -> None:
+def test_relaxed_conditions_hold_for_near_points(wkt: str, form: str) -> None:
     rng = random.Random(wkt + form)
     geometry = shapely.from_wkt(wkt)
     for function in FUNCTIONS:
         text = form.format(f=function, g=wkt)
-        where = satisfied(text, geometry)
-        asked = relaxed_condition(parse(text), "geometry", 1.25)
+        columns = satisfied(text, geometry)
+        condition = relaxed_condition(parse(text), "geometry", 1.25)
         for _ in range(12):
             point = shapely.Point(rng.randrange(-2, 9), rng.randrange(-2, 9) + 0.5)
-            reach = []
-            if 0 in where:
-                reach.append(geometry.distance(point))
-            if 1 in where:
-                reach.append(geometry.boundary.distance(point))
-            if 2 in where:
+            distances = []
+            if 0 in columns:
+                distances.append(geometry.distance(point))
+            if 1 in columns:
+                distances.append(geometry.boundary.distance(point))
+            if 2 in columns:
                 thin = shapely.get_dimensions(geometry) < 2
                 inside = not thin and geometry.contains(point)
-                reach.append(geometry.boundary.distance(point) if inside else 0.0)
-            wanted = bool(reach) and min(reach) <= 1.25
+                distances.append(geometry.boundary.distance(point) if inside else 0.0)
+            expected = bool(distances) and min(distances) <= 1.25
             assert (
-                evaluate_condition(asked, EventValues({"geometry": point})) is True
-            ) == wanted, (text, point)
+                evaluate_condition(condition, EventValues({"geometry": point})) is True
+            ) == expected, (text, point)
 
 
 @pytest.mark.parametrize(
-    ("text", "start", "end", "wanted"),
+    ("text", "start", "end", "expected"),
     [
         ("S_DWITHIN(geometry, POINT (0 0), 3)", (-5, 3), (5, 3), True),
         ("NOT S_BEYOND(geometry, POINT (0 0), 3)", (-5, 3), (5, 3), True),
@@ -134,8 +134,8 @@ def test_a_point_may_be_so_far_off(wkt: str, form: str) -> None:
         ("S_INTERSECTS(geometry, other)", (-5, 9), (9, 9), True),
     ],
 )
-def test_ways_and_distances(
-    text: str, start: tuple[float, float], end: tuple[float, float], wanted: bool
+def test_paths_and_distances(
+    text: str, start: tuple[float, float], end: tuple[float, float], expected: bool
 ) -> None:
     ends = {PATH_START: shapely.Point(start), PATH_END: shapely.Point(end)}
     attributes = {
@@ -146,11 +146,11 @@ def test_ways_and_distances(
     }
     assert (
         evaluate_condition(path_condition(parse(text), "geometry"), EventValues(attributes)) is True
-    ) == wanted
+    ) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "x", "wanted"),
+    ("text", "x", "expected"),
     [
         ("S_DWITHIN(geometry, POINT (0 0), 3)", 4, True),
         ("S_DWITHIN(geometry, POINT (0 0), 3)", 4.5, False),
@@ -170,13 +170,13 @@ def test_ways_and_distances(
         ("S_INTERSECTS(geometry, other)", 0, False),
     ],
 )
-def test_distances_that_may_be_off_by_one(text: str, x: float, wanted: bool) -> None:
+def test_distances_relaxed_by_one(text: str, x: float, expected: bool) -> None:
     attributes = {"geometry": shapely.Point(x, 0), "other": "POINT (0.5 0)"}
-    asked = relaxed_condition(parse(text), "geometry", 1.0)
-    assert (evaluate_condition(asked, EventValues(attributes)) is True) == wanted
+    condition = relaxed_condition(parse(text), "geometry", 1.0)
+    assert (evaluate_condition(condition, EventValues(attributes)) is True) == expected
 
 
-def test_the_shorter_way_round_the_earth() -> None:
+def test_paths_take_the_shorter_way_around_the_earth() -> None:
     assert path_between((0, 0), (0, 0), True) is None
     assert path_between((-90, 0), (90, 0), True) == shapely.LineString(((-90, 0), (90, 0)))
     east = path_between((179, 10), (-178, 40), True)

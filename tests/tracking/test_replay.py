@@ -1,4 +1,4 @@
-"""Trackers against a plain replay; and one position at a time against tables of them."""
+"""Trackers against a plain replay, and single positions against tables."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ PLACES = [
     shapely.from_wkt("POLYGON ((0 6, 3 2, 6 6, 0 6))"),
     shapely.from_wkt("MULTIPOLYGON (((0 0, 1 0, 1 6, 0 6, 0 0)), ((4 0, 6 0, 6 6, 4 6, 4 0)))"),
 ]
-NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a seed has no simpler one
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a seed cannot be simplified
 IDS = ("a", "b", "c", "d", "e")
 
 
-def a_fence(rng: random.Random) -> Fence:
-    least = rng.choice([0, 0, 0, 2])
+def random_fence(rng: random.Random) -> Fence:
+    min_n = rng.choice([0, 0, 0, 2])
     if rng.random() < 0.6:
         function = rng.choice(["S_INTERSECTS", "S_WITHIN", "S_DISJOINT"])
-        return Fence(function, rng.choice(PLACES), least=least)
+        return Fence(function, rng.choice(PLACES), min_n=min_n)
     place = shapely.Point(rng.randrange(7), rng.randrange(7))
     function = rng.choice(["S_DWITHIN", "S_DWITHIN", "S_BEYOND"])
-    return Fence(function, place, rng.choice([1.0, 2.0, 2.25]), least)
+    return Fence(function, place, rng.choice([1.0, 2.0, 2.25]), min_n)
 
 
 def event(key: str, second: int, x: int, y: int, n: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def event(key: str, second: int, x: int, y: int, n: int) -> dict[str, Any]:
 
 
 class Walks:
-    """Two vehicles that walk over the lattice; some of their positions arrive late, or twice."""
+    """Two vehicles that walk on a lattice; some of their positions arrive late or twice."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -87,10 +87,10 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def tracker_of(matcher: fp.Matcher, options: dict[str, Any]) -> fp.Tracker:
-    given = {name: value for name, value in options.items() if name != "dwell_s"}
+    arguments = {name: value for name, value in options.items() if name != "dwell_s"}
     if "dwell" in options["on"]:
-        given["dwell_s"] = options["dwell_s"]
-    return fp.Tracker(matcher, "vehicle", **given)
+        arguments["dwell_s"] = options["dwell_s"]
+    return fp.Tracker(matcher, "vehicle", **arguments)
 
 
 def replay_of(options: dict[str, Any]) -> Replay:
@@ -106,16 +106,15 @@ def replay_of(options: dict[str, Any]) -> Replay:
     )
 
 
-def plain(found: list[fp.Notification]) -> list[tuple[Any, ...]]:
+def plain(notifications: list[fp.Notification]) -> list[tuple[Any, ...]]:
     return sorted(
-        (one.kind, one.key, one.subscription, one.time, one.since, one.reported, one.cause)
-        for one in found
+        (n.kind, n.key, n.subscription, n.time, n.since, n.reported, n.cause) for n in notifications
     )
 
 
 def subscribed(rng: random.Random) -> tuple[fp.Matcher, dict[str, Fence]]:
     matcher = fp.Matcher()
-    fences = {id: a_fence(rng) for id in rng.sample(IDS, 3)}
+    fences = {id: random_fence(rng) for id in rng.sample(IDS, 3)}
     for id, fence in fences.items():
         matcher.subscribe(id, fence.expression)
     return matcher, fences
@@ -123,7 +122,7 @@ def subscribed(rng: random.Random) -> tuple[fp.Matcher, dict[str, Fence]]:
 
 @settings(examples(40), phases=NO_SHRINKING)
 @given(OPTIONS, st.integers(0, 2**32))
-def test_a_tracker_tells_what_a_plain_replay_does(options: dict[str, Any], seed: int) -> None:
+def test_a_tracker_reports_what_a_replay_reports(options: dict[str, Any], seed: int) -> None:
     rng = random.Random(seed)
     matcher, fences = subscribed(rng)
     replay = replay_of(options)
@@ -131,21 +130,21 @@ def test_a_tracker_tells_what_a_plain_replay_does(options: dict[str, Any], seed:
     tracker = tracker_of(matcher, options)
     walks = Walks(rng)
     for number in range(40):
-        what = rng.random()
-        if what < 0.75:
+        chance = rng.random()
+        if chance < 0.75:
             step = walks.next()
             assert plain(tracker.push(step)) == replay.push(step), (number, step)
-        elif what < 0.8:
+        elif chance < 0.8:
             time = (walks.second + rng.choice([0, 3, 10])) * SECOND
             assert plain(tracker.tick(time)) == replay.tick(time), number
-        elif what < 0.85:
+        elif chance < 0.85:
             assert plain(tracker.refresh()) == (replay.refresh() if replay.last else []), number
-        elif what < 0.9:
+        elif chance < 0.9:
             id = rng.choice(IDS)
             matcher.unsubscribe(id)
             replay.fences.pop(id, None)
         else:
-            id, fence = rng.choice(IDS), a_fence(rng)
+            id, fence = rng.choice(IDS), random_fence(rng)
             matcher.subscribe(id, fence.expression, replace=True)
             replay.fences[id] = fence
     assert tracker.stats()["late"] == replay.late
@@ -154,7 +153,7 @@ def test_a_tracker_tells_what_a_plain_replay_does(options: dict[str, Any], seed:
 
 @settings(examples(40), phases=NO_SHRINKING)
 @given(OPTIONS, st.integers(0, 2**32))
-def test_a_table_tells_what_its_rows_do(options: dict[str, Any], seed: int) -> None:
+def test_a_table_is_reported_as_its_rows(options: dict[str, Any], seed: int) -> None:
     rng = random.Random(seed)
     matcher, _ = subscribed(rng)
     single, bulk = tracker_of(matcher, options), tracker_of(matcher, options)
@@ -164,28 +163,24 @@ def test_a_table_tells_what_its_rows_do(options: dict[str, Any], seed: int) -> N
     walks = Walks(rng)
     for _ in range(6):
         if rng.random() < 0.3:
-            matcher.subscribe(rng.choice(IDS), a_fence(rng).expression, replace=True)
-        given = (walks.next() for _ in range(rng.choice([0, 1, 4, 12])))
-        rows = [{name: row[name] for name in schema.names} for row in given]
-        one_by_one = [told for row in rows for told in single.push(row)]
+            matcher.subscribe(rng.choice(IDS), random_fence(rng).expression, replace=True)
+        positions = (walks.next() for _ in range(rng.choice([0, 1, 4, 12])))
+        rows = [{name: row[name] for name in schema.names} for row in positions]
+        one_by_one = [notification for row in rows for notification in single.push(row)]
         table = pa.Table.from_pylist(rows, schema=schema)
         together = bulk.push_batch(rows if rng.random() < 0.3 else table)
         assert plain(together) == plain(one_by_one)
-        by_name = {
-            (one.kind, one.key, one.subscription, one.reported): one.event for one in one_by_one
-        }
-        for one in together:
-            assert one.event == by_name[one.kind, one.key, one.subscription, one.reported]
-    ignored = ("objects", "stays", "forgotten")  # the silent are dropped sooner or later
+        by_name = {(n.kind, n.key, n.subscription, n.reported): n.event for n in one_by_one}
+        for n in together:
+            assert n.event == by_name[n.kind, n.key, n.subscription, n.reported]
+    ignored = ("objects", "stays", "forgotten")  # silent objects are dropped at different times
     for name, value in single.stats().items():
         assert name in ignored or bulk.stats()[name] == value
 
 
 @settings(examples(40), phases=NO_SHRINKING)
 @given(st.sampled_from([None, 30]), st.integers(0, 2**32))
-def test_ways_of_a_table_are_those_of_its_rows_round_the_earth(
-    gap_s: float | None, seed: int
-) -> None:
+def test_paths_of_a_table_equal_those_of_its_rows_in_wgs84(gap_s: float | None, seed: int) -> None:
     rng = random.Random(seed)
     matcher = fp.Matcher("wgs84")
     for k in range(12):
@@ -202,7 +197,7 @@ def test_ways_of_a_table_are_those_of_its_rows_round_the_earth(
             x = rng.choice([-180, -179, -176, -100, 0, 80, 170, 175, 180])
             row = event(rng.choice("vw"), 20 * n + rng.randrange(19), x, rng.randrange(-10, 10), n)
             rows.append({name: row[name] for name in ("vehicle", "time", "geometry")})
-        one_by_one = [told for row in rows for told in single.push(row)]
+        one_by_one = [notification for row in rows for notification in single.push(row)]
         assert bulk.push_batch(pa.Table.from_pylist(rows)) == one_by_one
 
 
@@ -219,10 +214,10 @@ def test_times_of_any_year(year: str, together: bool) -> None:
         for minute, x in enumerate([5, 6, 5, 4, 5, 6, 50, 5, 50, 60])
     ]
     if together:
-        told = tracker.push_batch(pa.Table.from_pylist(rows))
+        notifications = tracker.push_batch(pa.Table.from_pylist(rows))
     else:
-        told = [one for row in rows for one in tracker.push(row)]
+        notifications = [n for row in rows for n in tracker.push(row)]
     minutes = [("enter", 1), ("dwell", 5), ("exit", 9)]
-    assert [(one.kind, format_instant(one.reported)) for one in told] == [
+    assert [(n.kind, format_instant(n.reported)) for n in notifications] == [
         (kind, f"{year}-05-01T12:{minute:02}:00Z") for kind, minute in minutes
     ]

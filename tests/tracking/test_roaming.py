@@ -1,4 +1,4 @@
-"""Pairs of moving things, against every pair looked at."""
+"""Pairs of moving objects, against a comparison of all pairs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ def at(key: str | int, second: int, x: float, y: float) -> dict[str, Any]:
     return {"boat": key, "time": format_instant(second * SECOND), "geometry": f"POINT ({x} {y})"}
 
 
-def plain(found: list[fp.Encounter]) -> list[tuple[Any, ...]]:
-    return [
-        (one.kind, one.key, one.other, one.time // SECOND, one.since // SECOND) for one in found
-    ]
+def plain(encounters: list[fp.Encounter]) -> list[tuple[Any, ...]]:
+    return [(e.kind, e.key, e.other, e.time // SECOND, e.since // SECOND) for e in encounters]
 
 
 @pytest.mark.parametrize("hysteresis", [0, 2])
-def test_every_pair_is_told_as_if_all_were_looked_at(hysteresis: int) -> None:
+def test_encounters_equal_those_of_all_pairs(hysteresis: int) -> None:
     rng = random.Random(hysteresis)
     roaming = fp.Roaming(key="boat", distance=5, hysteresis=hysteresis)
     places: dict[int, tuple[int, int]] = {}
@@ -34,20 +32,20 @@ def test_every_pair_is_told_as_if_all_were_looked_at(hysteresis: int) -> None:
         key = rng.randrange(12)
         x, y = places.get(key, (rng.randrange(20), rng.randrange(20)))
         places[key] = x, y = x + rng.randrange(-3, 4), y + rng.randrange(-3, 4)
-        wanted = []
+        expected = []
         for other in sorted(places, key=str):
             pair = (min(key, other), max(key, other))
-            far = (places[other][0] - x) ** 2 + (places[other][1] - y) ** 2
-            if other != key and pair in near and far > (5 + hysteresis) ** 2:
-                wanted.append(("apart", key, other, second, near.pop(pair)))
-            elif other != key and pair not in near and far <= 25:
+            squared = (places[other][0] - x) ** 2 + (places[other][1] - y) ** 2
+            if other != key and pair in near and squared > (5 + hysteresis) ** 2:
+                expected.append(("apart", key, other, second, near.pop(pair)))
+            elif other != key and pair not in near and squared <= 25:
                 near[pair] = second
-                wanted.append(("near", key, other, second, second))
-        found = plain(roaming.push(at(key, second, x, y)))
-        assert sorted(found) == sorted(wanted)
-        count += len(found)
-        others = {a if b == key else b for a, b in near if key in (a, b)}
-        assert roaming.near(key) == sorted(others, key=str)
+                expected.append(("near", key, other, second, second))
+        encounters = plain(roaming.push(at(key, second, x, y)))
+        assert sorted(encounters) == sorted(expected)
+        count += len(encounters)
+        near_objects = {a if b == key else b for a, b in near if key in (a, b)}
+        assert roaming.near(key) == sorted(near_objects, key=str)
     assert count > 100
     assert roaming.stats()["pairs"] == len(near)
 

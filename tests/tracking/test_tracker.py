@@ -1,4 +1,4 @@
-"""What a tracker takes, refuses, counts and forgets; spaces, formats, moving subscribers."""
+"""A tracker's arguments, errors, counts and forgetting; spaces, formats, moving subscribers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def depot(space: str = "planar") -> fp.Matcher:
     return matcher
 
 
-def kinds(found: list[fp.Notification]) -> list[tuple[str, object, str]]:
-    return [(one.kind, one.key, one.subscription) for one in found]
+def kinds(notifications: list[fp.Notification]) -> list[tuple[str, object, str]]:
+    return [(n.kind, n.key, n.subscription) for n in notifications]
 
 
 def test_a_notification_says_what_happened() -> None:
@@ -77,7 +77,7 @@ def test_keys_are_strings_or_whole_numbers() -> None:
         (7, "is no event"),
     ],
 )
-def test_what_is_no_position_is_refused(event: object, message: str) -> None:
+def test_invalid_positions_are_refused(event: object, message: str) -> None:
     tracker = fp.Tracker(depot(), key="vehicle")
     with pytest.raises(ModelError, match=message):
         tracker.push(event)
@@ -103,7 +103,7 @@ def test_bad_rows_of_a_table_are_named() -> None:
         tracker.push_batch("junk")
 
 
-def test_late_positions_are_counted_and_handed_over() -> None:
+def test_late_positions_are_counted_and_collected() -> None:
     letters: list[tuple[object, str]] = []
     tracker = fp.Tracker(depot(), key="vehicle", dead_letters=letters)
     tracker.push(at(5, 5, 5))
@@ -137,7 +137,7 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
         fp.Tracker(depot(), key="vehicle", **options)
 
 
-def test_forms_of_tables() -> None:
+def test_kinds_of_tables() -> None:
     rows = [at(0, -5, 5), at(1, 15, 5), at(2, 5, 5), at(3, 5, 6, "w"), at(4, 40, 5)]
     frame = geopandas.GeoDataFrame(rows, geometry="geometry")
     times = pa.array([row["time"] for row in rows], pa.timestamp("us", "UTC"))
@@ -152,16 +152,16 @@ def test_forms_of_tables() -> None:
     keys = pa.array([row["vehicle"] for row in rows]).dictionary_encode()
     tables: list[Any] = [rows, frame, pd.DataFrame(rows)]
     columns = {"vehicle": keys, "time": times}
-    tables += [pa.table({**columns, "geometry": own}) for own in points.values()]
-    wanted = [("cross", "v"), ("enter", "v"), ("enter", "w"), ("exit", "v")]
+    tables += [pa.table({**columns, "geometry": column}) for column in points.values()]
+    expected = [("cross", "v"), ("enter", "v"), ("enter", "w"), ("exit", "v")]
     for table in tables:
         tracker = fp.Tracker(depot(), key="vehicle", on=["enter", "exit", "cross"])
-        told = tracker.push_batch(table)
-        assert [(one.kind, one.key) for one in told] == wanted
-        assert {one.cause for one in told} == {"movement"}
+        notifications = tracker.push_batch(table)
+        assert [(n.kind, n.key) for n in notifications] == expected
+        assert {n.cause for n in notifications} == {"movement"}
 
 
-def test_features_and_other_names() -> None:
+def test_features_and_other_attribute_names() -> None:
     matcher = fp.Matcher()
     matcher.subscribe("depot", "S_INTERSECTS(place, BBOX(0, 0, 10, 10))")
     tracker = fp.Tracker(matcher, key="id", time="seen", position="place")
@@ -229,13 +229,13 @@ def test_a_position_may_have_an_extent() -> None:
     assert kinds(tracker.push({**at(1, 0, 0), "geometry": shapely.box(-2, -2, 1, 1)})) == [
         ("enter", "v", "depot")
     ]
-    # No single point, so no way, and no distance to keep.
+    # A position that is no point has no path, and no distance to the fence.
     assert kinds(tracker.push({**at(2, 0, 0), "geometry": shapely.box(11, 0, 13, 2)})) == [
         ("exit", "v", "depot")
     ]
 
 
-def test_a_subscriber_who_moves() -> None:
+def test_a_subscriber_that_moves() -> None:
     matcher = fp.Matcher()
     matcher.subscribe("round me", "S_DWITHIN(geometry, POINT(0 0), 2)")
     tracker = fp.Tracker(matcher, key="vehicle", on=["enter", "exit", "cross"])
@@ -249,7 +249,7 @@ def test_a_subscriber_who_moves() -> None:
     assert (met.kind, met.cause) == ("enter", "rule")
 
 
-def test_ways_follow_every_change_of_the_matcher() -> None:
+def test_paths_follow_every_change_of_the_matcher() -> None:
     matcher = fp.Matcher()
     tracker = fp.Tracker(matcher, key="vehicle", on=["cross"])
     tracker.push(at(0, -5, 5))
@@ -266,10 +266,10 @@ def test_ways_follow_every_change_of_the_matcher() -> None:
 def test_a_matcher_does_not_keep_its_trackers() -> None:
     matcher = depot()
     tracker = fp.Tracker(matcher, key="vehicle", on=["cross"])
-    gone = weakref.ref(tracker)
+    reference = weakref.ref(tracker)
     del tracker
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     matcher.subscribe("more", "TRUE")
     again = fp.Tracker(matcher, key="vehicle", on=["cross"])
     assert len(again) == 0
@@ -281,8 +281,8 @@ def test_state_is_bounded() -> None:
         matcher.subscribe(f"{number:02}", f"S_INTERSECTS(geometry, POINT({number} 0))")
     tracker = fp.Tracker(matcher, key="vehicle", on=["outside"], forget_after_s=3600)
     for minute in range(40):
-        told = tracker.push(at(minute, minute, 0))
-    assert [one.subscription for one in told] == [f"{number}" for number in range(23, 39)]
+        notifications = tracker.push(at(minute, minute, 0))
+    assert [n.subscription for n in notifications] == [f"{number}" for number in range(23, 39)]
     for number in range(100):
         tracker.push(at(40 + number, 0, 0, f"w{number}"))
     assert tracker.stats()["objects"] < 90
@@ -291,38 +291,38 @@ def test_state_is_bounded() -> None:
     assert tracker.stats()["forgotten"] == 101
 
 
-def test_who_is_forgotten_cannot_be_late() -> None:
+def test_a_forgotten_object_cannot_be_late() -> None:
     tracker = fp.Tracker(depot(), key="vehicle", forget_after_s=200 * 60)
     tracker.push(at(1000, 5, 5))
     tracker.push(at(1190, 50, 50, "w"))
-    tracker.push(at(1210, 50, 50, "w"))  # too soon to look for the silent again
+    tracker.push(at(1210, 50, 50, "w"))  # too soon for another sweep
     assert len(tracker) == 2
     assert kinds(tracker.push(at(990, 5, 5))) == [("enter", "v", "depot")]
     assert tracker.stats()["late"] == 0
 
 
-def test_what_is_kept_of_an_object_can_be_taken_up_elsewhere() -> None:
+def test_a_checkpoint_restores_an_object_in_another_tracker() -> None:
     options: dict[str, Any] = {"on": ["enter", "exit"], "lateness_s": 120, "debounce_s": 60}
     whole = fp.Tracker(depot(), key="vehicle", **options)
     parts = [fp.Tracker(depot(), key="vehicle", **options) for _ in range(2)]
-    told = 0
+    count = 0
     for minute in range(20):
         event = at(minute - minute % 3, 5 if minute // 5 % 2 else 50, 5)
-        wanted = whole.push(event)
-        told += len(wanted)
+        expected = whole.push(event)
+        count += len(expected)
         first, second = parts
-        assert first.push(event) == wanted
-        kept = first.checkpoint("v")
-        second.restore(from_json(to_json(kept), "v", kept.clock, from_tables=True))
+        assert first.push(event) == expected
+        checkpoint = first.checkpoint("v")
+        second.restore(from_json(to_json(checkpoint), "v", checkpoint.clock, from_tables=True))
         parts.reverse()
-    assert told
+    assert count
     assert parts[0].finish() == whole.finish()
     assert whole.stats()["held_back"] == 0
     parts[0].restore(None)
     assert len(parts[0]) == 0
 
 
-def test_a_question_too_long_for_ways_is_counted() -> None:
+def test_a_subscription_too_long_for_paths_is_counted() -> None:
     matcher = fp.Matcher()
     far = " AND ".join(f"S_BEYOND(geometry, POINT({x} 0), 1)" for x in range(11))
     matcher.subscribe("far", far)

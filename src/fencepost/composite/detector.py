@@ -106,7 +106,7 @@ class Detector:
     # Composites
 
     def add(self, composite: Composite) -> None:
-        """Add a composite; it counts the events that arrive from now on.
+        """Add a composite; it matches events that arrive from now on.
 
         Raises
         ------
@@ -220,11 +220,8 @@ class Detector:
             raise ModelError(f"{len(bad)} events cannot be used, so none was processed: {first}")
         with self._lock:
             letters = [*bad]
-            clock, pools_of, join_event = (
-                self._clock,
-                self._registry.pools_of,
-                self._joiner.join_event,
-            )
+            clock, pools_of = self._clock, self._registry.pools_of
+            join_event = self._joiner.join_event
             detections: list[Detection] = []
             for row, time_ns, key, atoms, x, y in events:
                 if clock.is_late(time_ns):
@@ -248,7 +245,8 @@ class Detector:
     ) -> list[Detection]:
         """Process an event that is known to match these atoms, as `push` does.
 
-        x, y : the corners of its hull, as `fencepost.kernels.geometry.convex_hulls` orders them.
+        The event is not too late. x, y : the corners of its hull, as
+        `fencepost.kernels.geometry.convex_hulls` orders them.
         """
         with self._lock:
             return self._joiner.join_event(time_ns, key, self._registry.pools_of(atoms), x, y)

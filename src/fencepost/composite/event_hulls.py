@@ -2,7 +2,7 @@
 
 Hulls in the plane are compared by `kernels.geometry.hull_distance`. If its bounds leave a distance
 undecided, on the ellipsoid, and for constant regions, which may be any geometry, the functions
-decide that evaluate subscriptions.
+that evaluate subscriptions decide.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class MatchedEvents:
     Attributes
     ----------
     events : list of tuple
-        The fields of a `MatchedEvent`, with the range of its corners in `x` and `y` instead of
-        them.
+        The fields of a `MatchedEvent`, but the range of its corners in `x` and `y` in place of
+        the corners.
     x, y : float64 arrays
         The corners of all hulls.
     """
@@ -85,7 +85,7 @@ class MatchedEvents:
 def match_events(
     source: object, matcher: Matcher, names: AttributeNames, space: Space = Space.PLANAR
 ) -> tuple[MatchedEvents, DeadLetters]:
-    """Return the usable events of a table, in order, and the reasons why others are not usable."""
+    """Return the usable events of a table, in order, and the dead letters of unusable events."""
     table = EventTable.read(source, space).without_invalid_text({names.time, names.id})
     letters: DeadLetters = []
     matches = matcher.match_batch(table, dead_letters=letters, sort=True)
@@ -111,7 +111,7 @@ def match_events(
             if atoms[event] and hull_of_event[event] >= 0:
                 first, stop = starts[hull_of_event[event]], starts[hull_of_event[event] + 1]
                 check_location(space, hulls.x[first:stop], hulls.y[first:stop])
-            elif atoms[event]:  # an invalid shape still has a hull
+            elif atoms[event]:  # an invalid shape may still have a hull
                 hull = read_hull(
                     table.values(names.geometry, geometric=True)[event], names.geometry
                 )

@@ -1,7 +1,8 @@
 """`Join`: how the members of a composite are joined, in which order and by which conditions.
 
-A new item takes one part, that is, one member. The other parts are added one by one to the partial
-matches so far. If a condition bounds the distance to a bound part, only items near it are tried.
+A new item takes one part, that is, it plays one member. The steps of the join then bind the other
+parts one by one. If a condition limits the distance to a part that is bound already, the step tries
+only items near it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from fencepost.composite.model import Composite
 from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import PartnerQuery
-from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M
-from fencepost.kernels.geodesic.geodesics import expand_boxes as boxes_within
+from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M, expand_boxes
 
 EVERYWHERE = float("inf")
 _MAX_PAIRS_AT_ONCE = 1 << 20  # limits the memory of a join with a maximum number of rows
@@ -81,11 +81,11 @@ class Join:
     ----------
     composite : Composite
     window_ns : int
-        The window; that of a nested composite is at most that of the composite around it.
+        The window; that of a nested composite is at most that of its parent.
     since : int
         The number of the first event that counts.
     parent : tuple of Join and int, or None
-        The join of the composite around it, and the part there.
+        The join of the composite that contains a nested one, and the part there.
     pools : list of int
         The number of the pool of each part.
     steps : list of tuple of Step
@@ -135,7 +135,7 @@ class Join:
     def find_matches(self, live: LiveMembers, last: int, item: int) -> tuple[PartialMatches, bool]:
         """Return the matches that a new item in the part `last` completes with live items.
 
-        Also returns False if there are more than `max_rows`.
+        Also returns whether they are complete; they are not if there are more than `max_rows`.
         """
         record = live.arrays.items[item]
         matches = PartialMatches(
@@ -166,9 +166,9 @@ class Join:
         bound_parts: list[int],
         max_rows: int,
     ) -> tuple[PartialMatches, bool]:
-        """Do as `_extend` does for up to `max_rows` rows, in bounded memory.
+        """Extend matches as `_extend` does, to at most `max_rows` rows and in bounded memory.
 
-        Also returns False if there are more.
+        Also returns whether they are complete; they are not if there are more than `max_rows`.
         """
         rows_at_once = max(1, _MAX_PAIRS_AT_ONCE // max(len(live), 1))
         chunks: list[PartialMatches] = []
@@ -230,13 +230,14 @@ class Join:
     def _find_within_metres(
         self, live: LiveMembers, matches: PartialMatches, step: Step, anchors: Items
     ) -> tuple[Items, Items]:
-        """Do as `_find_within` does for a reach in metres, converted to degrees.
+        """Find pairs as `_find_within` does, for a reach in metres, which is converted to degrees.
 
-        Items everywhere qualify if the reach includes a pole or crosses the antimeridian.
+        If the reach includes a pole or crosses the antimeridian, the box of an item is not
+        compared.
         """
         records = live.arrays.items[anchors]
         boxes = np.column_stack([records[name] for name in ("x0", "y0", "x1", "y1")])
-        expanded = boxes_within(boxes, np.full(len(boxes), step.reach))
+        expanded = expand_boxes(boxes, np.full(len(boxes), step.reach))
         below, above = boxes[:, :2] - expanded[:, 0, :2], expanded[:, 0, 2:] - boxes[:, 2:]
         degrees = np.maximum(below, above).max(1)
         wide = (expanded[:, 1, 0] <= expanded[:, 1, 2]) | (

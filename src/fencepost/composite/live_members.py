@@ -148,7 +148,7 @@ class LiveMembers:
         return self._rows[:count].tolist() if count else [], expired, excess
 
     def _reserve_item(self, corner_count: int) -> None:
-        """Grow the arrays until there is capacity for an item with so many corners."""
+        """Grow the arrays until there is capacity for an item with `corner_count` corners."""
         counts = self._counts
         if counts[FREE_ITEM] < 0 and counts[ITEMS] == len(self.arrays.items):
             self._grow_items()
@@ -156,7 +156,7 @@ class LiveMembers:
             self._pack_corners(corner_count)
 
     def _reserve_nodes(self, levels: int) -> None:
-        """Grow the arrays until there is capacity for so many levels."""
+        """Grow the arrays until there is capacity for `levels` more levels."""
         while self._counts[NODES] + levels + _SPARE_NODES > len(self.arrays.nodes):
             self._use(self.arrays._replace(nodes=_doubled(self.arrays.nodes)))
 

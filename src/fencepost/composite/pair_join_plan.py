@@ -42,7 +42,7 @@ class PairRole(NamedTuple):
 
 
 class PairJoinPlan(NamedTuple):
-    """The roles of an event, and the same as arrays for a kernel."""
+    """The roles of an event, also as arrays for a kernel."""
 
     roles: tuple[PairRole, ...]
     struct_ref: Any
@@ -63,7 +63,7 @@ class PairJoinPlan(NamedTuple):
         more.
         """
         x, y = corners
-        own_points: Points = tuple(zip(x.tolist(), y.tolist(), strict=True))
+        event_points: Points = tuple(zip(x.tolist(), y.tolist(), strict=True))
         location: Location | None = None
         counts = [0] * len(self.roles)
         detections: list[Detection] = []
@@ -77,22 +77,18 @@ class PairJoinPlan(NamedTuple):
             if max_detections is not None and counts[number] > max_detections:
                 continue
             if is_first:
-                members, points = (
-                    {first: key, second: live.keys[item]},
-                    own_points + live.points(item),
-                )
+                members = {first: key, second: live.keys[item]}
+                points = event_points + live.points(item)
             else:
-                members, points = (
-                    {first: live.keys[item], second: key},
-                    live.points(item) + own_points,
-                )
+                members = {first: live.keys[item], second: key}
+                points = live.points(item) + event_points
             id, subscriber = join.composite.id, join.composite.subscriber
             detections.append(
                 Detection(id, subscriber, members, earliest, latest, points, self.space)
             )
-        return detections, 0 if max_detections is None else sum(
-            count > max_detections for count in counts
-        )
+        if max_detections is None:
+            return detections, 0
+        return detections, sum(count > max_detections for count in counts)
 
 
 def plan_pair_join(
@@ -132,10 +128,7 @@ def plan_pair_join(
 
 def _test(predicate: Predicate, space: Space) -> tuple[float, float, int]:
     if predicate.operator in (Operator.IN, Operator.OVLP):
-        return (
-            0.0,
-            0.0,
-            join_partners.INSIDE if predicate.operator is Operator.IN else join_partners.CONTACT,
-        )
+        is_in = predicate.operator is Operator.IN
+        return 0.0, 0.0, join_partners.INSIDE if is_in else join_partners.CONTACT
     kind = join_partners.CENTROIDS if predicate.operator is Operator.SPL else join_partners.DISTANCE
     return *distance_bounds(predicate), join_partners.METRES if space is Space.WGS84 else kind

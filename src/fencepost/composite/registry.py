@@ -89,9 +89,7 @@ class Registry:
         self._live = live
         self._space = space
         self._max_detections = max_detections
-        self._joins: dict[
-            str, list[Join]
-        ] = {}  # by id of the composite; also the joins of nested composites
+        self._joins: dict[str, list[Join]] = {}  # by composite; nested joins follow its own
         self._atoms: dict[Condition, str] = {}
         self._atom_numbers = count()
         self._pools_by_key: dict[tuple[str, tuple[MemberCondition, ...]], Pool] = {}

@@ -32,17 +32,19 @@ class RegionMethod(Protocol):
         """Return the shapes to stay in and the shapes to stay out of.
 
         Returns None if the object is not safe. `search(window)` returns the holes and the shapes to
-        stay in of a window, or None if the object is not safe. All holes lie in the box `extent`.
+        stay in of a window, or None if the object is not safe. Outside of the box `extent` there is
+        nothing to stay out of.
         """
 
 
 class SquareWindows:
     """Finds a square window that has enough holes, but not too many, and learns its size.
 
-    The region is an inner bound of the safe points: the search returns the outer bounds of all
-    filters that can match in the window, and the region has every hole that meets the window. A
-    hole that does not meet it has no point in the region. If the window contains the extent of all
-    holes, the region needs no window.
+    The region is an inner bound of the safe points. The search returns outer bounds of all filters
+    that can match in the searched window, and the region leaves out every hole that meets its own
+    window. So nothing matches in the region if its window lies in a searched window. A region
+    without a window is safe if the searched window contains `extent`, because the search then
+    returned all holes.
     """
 
     def __init__(self, max_holes: int) -> None:

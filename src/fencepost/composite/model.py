@@ -63,7 +63,7 @@ class Composite:
     ...     within_s=600,
     ... )
     Composite('meeting', members={'a': "kind = 'taxi'", 'b': "kind = 'rider'"}, \
-    where=['DIST(a, b) < 500.0'], within_s=600.0)
+where=['DIST(a, b) < 500.0'], within_s=600.0)
     """
 
     id: str

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from fencepost.saferegion.client_rule import SafeRegion, Shape
 from fencepost.saferegion.zones import Box, Hole, box_of, boxes_meet
 
-_FIRST_DIVISOR = 64  # the first window is half the extent of all subscriptions over this
+_FIRST_DIVISOR = 64  # the first half width is the extent of all holes over this
 _GROWTH = 4.0
 _MAX_WINDOWS = 8
 _CENTRAL_FRACTION = 0.5  # the part of a window, in each direction, that is central
@@ -40,9 +40,9 @@ class RegionMethod(Protocol):
 class SquareWindows:
     """Finds a square window that has enough holes, but not too many, and learns its size.
 
-    The region is an inner bound of the safe points. The search returns outer bounds of all filters
-    that can match in the searched window, and the region leaves out every hole that meets its own
-    window. So nothing matches in the region if its window lies in a searched window. A region
+    The region is an inner bound of the safe points. The search constrains the object by every
+    filter that can match in the searched window, and the region leaves out every hole that meets
+    its own window. So the region is safe if its window lies in the searched window. A region
     without a window is safe if the searched window contains `extent`, because the search then
     returned all holes.
     """
@@ -92,7 +92,7 @@ class SquareWindows:
 def is_central(region: SafeRegion, x: float, y: float) -> bool:
     """Return whether a point is near the centre of a region's window.
 
-    If it is not, and the server must answer anyway, a new region serves the object longer.
+    If it is not, an answer with a new region saves more events than an answer to keep the region.
     """
     for shape in region.inside[:1]:
         if shape[0] == "box":

@@ -5,8 +5,8 @@ index can decide; and unknown terms, which may be true at any time. Each term on
 zone Z. It is either false outside of Z (`near`), or false in the interior of Z (`away`). A filter
 is true if all its terms are. So:
 
-1. At a point outside of the outer bound of one near zone, the filter is false.
-2. At a point of an inner shape of one away zone, the filter is false.
+1. At a point outside of the outer bound of any near zone, the filter is false.
+2. At a point of an inner shape of any away zone, the filter is false.
 3. At a point that is in inner shapes of all near zones, and outside of the outer bounds of all away
    zones, all terms on the position are true.
 

@@ -125,7 +125,7 @@ class NearbyFilters:
         return self._derive_zones(id, self._filters_of(id)) if cached is None else cached
 
     def _box_term(self, zones: MatchZones) -> tuple[Term, ...] | None:
-        """Return the box of a filter as a term; none if unbounded, None if it is empty."""
+        """Return the box of a filter as a term: () if it is unbounded, None if it is empty."""
         boxes = zones.boxes()
         if any(x0 > x1 or y0 > y1 for x0, y0, x1, y1 in boxes):
             return None

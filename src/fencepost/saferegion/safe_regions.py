@@ -186,8 +186,8 @@ class SafeRegions:
     def add_conditions(self, name: str, conditions: Iterable[Condition]) -> None:
         """Treat conditions as subscriptions: every event that may match one of them is sent.
 
-        They are the members of a composite: an event that matches a member must be sent, whether or
-        not the other members have matched. Conditions with the same name are replaced.
+        This serves the members of composites: an event that matches a member must be sent, whether
+        or not the other members have matched. Conditions with the same name are replaced.
         """
         space = Space(self._matcher.space)
         filters = tuple(terms for condition in conditions for terms in to_filters(condition, space))
@@ -251,8 +251,8 @@ class SafeRegions:
     def _withdraw(self, name: str, number: int, zones: MatchZones) -> None:
         """Withdraw the regions in which a new filter may match.
 
-        The others are safe: their boxes do not meet those of the filter, or a term on a fixed
-        attribute, which the object watches, is false.
+        Every other region stays safe: its box does not meet the boxes of the filter, or a term of
+        the filter is false for fixed attributes that the object watches.
         """
         answers: dict[str, bool] = {}
         for key in list(self._issued.intersecting(zones.boxes())):
@@ -309,7 +309,7 @@ class SafeRegions:
             self._version,
             next(self._numbers),
         )
-        # In mode "same", a region without the object says nothing about the other points.
+        # In mode "same", the region keeps the matches at the point, so it must contain the point.
         useful = self._mode == "silence" or region.contains(*point)
         return (region if useful else nowhere), fixed
 

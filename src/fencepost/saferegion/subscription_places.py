@@ -115,7 +115,7 @@ def _single_strings(required: Requirements, columns: Ints) -> tuple[Ints, Ints]:
 
 
 def _strings(required: Requirements, keys: Ints, rows: Ints, count: int) -> pa.Array:
-    """Return an array of strings in some rows, with null in the others."""
+    """Return an array of strings in some rows, with null in all other rows."""
     distinct, number = np.unique(keys, return_inverse=True)
     words = [required.text_of(STRING, key) for key in distinct.tolist()]
     indices = np.full(count, -1)

@@ -49,12 +49,12 @@ Box = tuple[float, float, float, float]
 Hole = tuple[Shape, Box]
 
 _ROUNDING = 1e-12  # relative margin of lengths, 1,000 times the rounding error here
-_ROUNDING_WGS84 = 1e-9  # relative margin of metres, beside
-_MICROMETRE = 1e-6  # this absolute margin
+_ROUNDING_WGS84 = 1e-9  # relative margin of metres on the ellipsoid
+_MICROMETRE = 1e-6  # absolute margin of metres on the ellipsoid
 _SMALLEST = 1e-140  # squares of shorter lengths lose digits
 _LARGEST = 1e140  # squares of longer lengths may overflow
 _MAX_PLANES = 12  # any subset of the half-planes of a hull's edges contains the hull
-_MAX_LATITUDE = math.radians(89.0)
+_MAX_LATITUDE = math.radians(89.0)  # of ellipses as bounds of discs
 
 
 class Zone(ABC):
@@ -130,11 +130,10 @@ class PointZone(Zone):
 
     Outer bound: the disc around (x, y) with the distance plus the error as radius. Inner bound: the
     disc with the distance minus the error. By the triangle inequality, the outer disc contains Z,
-    and
-    the interior of Z contains the inner disc.
+    and the interior of Z contains the inner disc, which is slightly shrunk.
 
-    If the square of a radius is too small or too large for doubles, the outer bound is the box, and
-    there is no inner bound.
+    If the square of the radius is too small or too large for doubles, the outer bound is the box,
+    and there is no inner bound.
     """
 
     def __init__(self, x: float, y: float, distance: float, error: float = 0.0) -> None:
@@ -162,8 +161,8 @@ class EllipsoidPointZone(Zone):
     `lowest`.
 
     Outer bound: the ellipse for the minimum metres of a degree. Every path to a point outside of it
-    is longer than the distance. Near a pole or the antimeridian, where a path may go around
-    it, the boxes are the outer bound, and there is no inner bound.
+    is longer than the distance. Near a pole or the antimeridian, which a path may cross, the boxes
+    are the outer bound, and there is no inner bound.
 
     Inner bound: the ellipse for the maximum metres of a degree. The lon/lat line to a point in it
     is at most as long as the distance, and the shortest path is at most as long as that line.
@@ -213,10 +212,11 @@ class NearZone(Zone):
 
     The distance is that to the nearest point of the geometry or, for S_ALLWITHIN, to the farthest.
 
-    Outer bound: half-planes along edges of the convex hull, moved outwards by the distance; in
-    lon/lat, boxes of the points within the distance of the bounding box. Both contain every point
-    within the distance of the nearest point of the geometry, because hull and box contain the
-    geometry. A point within the distance of the farthest point is one of them.
+    Outer bound: half-planes along edges of the convex hull, moved outwards by the distance, or the
+    bounding box, grown by the distance; in lon/lat, boxes of the points within the distance of the
+    bounding box. Each contains all points within the distance of the nearest point of the geometry,
+    because the hull and the box contain the geometry. The points within the distance of the
+    farthest point are among them.
 
     Inner bound: a disc around the point. Its radius is the distance of the zone minus the distance
     of the point from the geometry. By the triangle inequality, either kind of distance grows by at

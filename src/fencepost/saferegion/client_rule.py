@@ -47,10 +47,10 @@ def shape_contains(shape: Shape, x: float, y: float) -> bool:
 class SafeRegion:
     """The region in which an object need not send events while its attributes stay as they are.
 
-    An event in the region, with unchanged attributes, matches no subscription (or the same
-    subscriptions as at `at`, by the mode of `SafeRegions`): the region is an inner bound of the
-    points where that holds, so silence in it is safe, and an event sent outside of it is merely
-    unnecessary.
+    An event in the region, with unchanged attributes, matches no subscription or, in mode "same" of
+    `SafeRegions`, the same subscriptions as at the position `at`. The region is an inner bound of
+    the points where that holds. So silence in the region is safe; an event outside of it may be
+    sent in vain.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ def test_a_subscription_on_one_event_is_an_expression() -> None:
 
 
 def test_the_notation_asks_for_a_window() -> None:
-    with pytest.raises(fp.ModelError, match="no window of time"):
+    with pytest.raises(fp.ModelError, match="no time window"):
         parse_ops4st(f"IN({FIRE}){SMOKE}")
     assert parse_ops4st(f"IN({FIRE}){SMOKE}", within_s=5).id == f"IN({FIRE}){SMOKE}"  # type: ignore[union-attr]
     with pytest.raises(fp.LanguageError, match="tolerance is a finite number"):

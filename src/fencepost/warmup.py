@@ -253,8 +253,8 @@ def _simplify() -> None:
 
 def _relations() -> None:
     shapes = [*_SHAPES.values()]
-    for other in shapes:
-        relate_pairs(shapes, [other] * len(shapes))
+    for shape in shapes:
+        relate_pairs(shapes, [shape] * len(shapes))
     relate_pairs(np.array([[0.0, 0.0, 2.0, 2.0]]), np.array([[1.0, 1.0, 3.0, 3.0]]))
     table = pa.table({"id": ["a"], "place": [_wkb_point()]})
     matcher = Matcher()

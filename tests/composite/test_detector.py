@@ -206,24 +206,24 @@ def test_max_members_drops_the_oldest() -> None:
 
 
 def test_composites_are_added_and_removed_between_events() -> None:
-    one, other = pair("OVLP(a, b)", 50), pair("DIST(a, b) < 1", 50)
-    detector = Detector([one])
+    first, second = pair("OVLP(a, b)", 50), pair("DIST(a, b) < 1", 50)
+    detector = Detector([first])
     detector.push(event(0, "a", 0, HERE))
-    detector.add(other)
+    detector.add(second)
     detector.push(event(1, "a", 1, HERE))
     detections = detector.push(event(2, "b", 2, HERE))
     assert sorted((x.composite, x.members["a"]) for x in detections) == [
-        (other.id, 1),
-        (one.id, 0),
-        (one.id, 1),
+        (second.id, 1),
+        (first.id, 0),
+        (first.id, 1),
     ]
     with pytest.raises(ModelError, match="remove it first"):
-        detector.add(one)
-    assert detector.remove(one.id)
-    assert not detector.remove(one.id)
-    assert detector.composites() == [other]
-    assert {x.composite for x in detector.push(event(3, "b", 3, HERE))} == {other.id}
-    assert detector.remove(other.id)
+        detector.add(first)
+    assert detector.remove(first.id)
+    assert not detector.remove(first.id)
+    assert detector.composites() == [second]
+    assert {x.composite for x in detector.push(event(3, "b", 3, HERE))} == {second.id}
+    assert detector.remove(second.id)
     assert detector.push(event(4, "b", 4, HERE)) == []
     assert len(detector) == 0
 
@@ -296,27 +296,27 @@ def test_events_that_cannot_be_used(change: dict[str, Any], reason: str) -> None
 
 def test_a_table_is_the_same_as_its_rows() -> None:
     events = stream(random.Random(9), 60, spread=4)
-    one, other = Detector(COMPOSITES, 3), Detector(COMPOSITES, 3)
-    expected = [found for each in events for found in one.push(each)]
+    single, batch = Detector(COMPOSITES, 3), Detector(COMPOSITES, 3)
+    expected = [detection for item in events for detection in single.push(item)]
     table = pa.table(
         {
-            "id": [each["id"] for each in events],
-            "kinds": [each["kinds"] for each in events],
-            "time": [each["time"] for each in events],
+            "id": [item["id"] for item in events],
+            "kinds": [item["kinds"] for item in events],
+            "time": [item["time"] for item in events],
             "geometry": [
-                "MULTIPOINT (" + ", ".join(f"{x!r} {y!r}" for x, y in each["points"]) + ")"
-                for each in events
+                "MULTIPOINT (" + ", ".join(f"{x!r} {y!r}" for x, y in item["points"]) + ")"
+                for item in events
             ],
         }
     )
     letters: list[tuple[int, str]] = []
-    found = other.push_batch(table.slice(0, 25), letters) + other.push_batch(
+    detections = batch.push_batch(table.slice(0, 25), letters) + batch.push_batch(
         table.slice(25), letters
     )
-    assert as_set(found) == as_set(expected)
+    assert as_set(detections) == as_set(expected)
     assert len(expected) > 50
-    assert len(letters) == other.stats()["late"] > 0
-    assert {**one.stats(), "bytes": 0} == {**other.stats(), "bytes": 0}
+    assert len(letters) == batch.stats()["late"] > 0
+    assert {**single.stats(), "bytes": 0} == {**batch.stats(), "bytes": 0}
 
 
 def test_an_unused_detector_is_restored() -> None:

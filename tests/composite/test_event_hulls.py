@@ -70,8 +70,8 @@ def test_the_location_of_a_complex_event_is_the_hull_of_all_points(sets: list[Po
 
 
 @given(SETS, SETS, st.sampled_from([0.0, 1.0, 2.0, 5.0]) | st.floats(0, 9))
-def test_conditions_between_members(points: Points, others: Points, bound: float) -> None:
-    a, b = at(points), at(others)
+def test_conditions_between_members(points: Points, other_points: Points, bound: float) -> None:
+    a, b = at(points), at(other_points)
     p, q = ring(a), ring(b)
     assert condition_holds("IN(a, b)", a, b) == all(brute.contains(q, corner) >= 0 for corner in p)
     assert condition_holds("OVLP(a, b)", a, b) == brute.meet(p, q)

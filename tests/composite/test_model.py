@@ -72,14 +72,20 @@ NESTED = fp.Composite(
 )
 
 
-@pytest.mark.parametrize("one", [meeting(), NESTED, meeting(where=[])])
-def test_round_trips_through_json_text_and_pickle(one: fp.Composite) -> None:
-    assert fp.Composite.from_json(one.to_json()) == one
-    assert fp.Composite.from_json(json.dumps(one.to_json())) == one
-    assert pickle.loads(pickle.dumps(one)) == one
-    assert eval(repr(one), {"Composite": fp.Composite}) == one
-    again = fp.Composite(one.id, one.members, map(str, one.where), one.within_s, one.subscriber)
-    assert again == one
+@pytest.mark.parametrize("composite", [meeting(), NESTED, meeting(where=[])])
+def test_round_trips_through_json_text_and_pickle(composite: fp.Composite) -> None:
+    assert fp.Composite.from_json(composite.to_json()) == composite
+    assert fp.Composite.from_json(json.dumps(composite.to_json())) == composite
+    assert pickle.loads(pickle.dumps(composite)) == composite
+    assert eval(repr(composite), {"Composite": fp.Composite}) == composite
+    again = fp.Composite(
+        composite.id,
+        composite.members,
+        map(str, composite.where),
+        composite.within_s,
+        composite.subscriber,
+    )
+    assert again == composite
 
 
 def test_json_as_documented() -> None:
@@ -246,18 +252,18 @@ def test_invalid_arguments(changed: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("given", ["[]", "{}", '{"id": 1}', "{", 5, {"id": "x", "other": 1}])
-def test_invalid_json(given: Any) -> None:
+@pytest.mark.parametrize("source", ["[]", "{}", '{"id": 1}', "{", 5, {"id": "x", "other": 1}])
+def test_invalid_json(source: Any) -> None:
     with pytest.raises(fp.FencepostError):
-        fp.Composite.from_json(given)
+        fp.Composite.from_json(source)
 
 
 def test_nesting_is_limited() -> None:
-    one = meeting()
+    composite = meeting()
     for _ in range(MAX_DEPTH - 1):
-        one = meeting(members={"a": one, "b": "TRUE"})
+        composite = meeting(members={"a": composite, "b": "TRUE"})
     with pytest.raises(fp.LanguageError, match="nests more than"):
-        meeting(members={"a": one, "b": "TRUE"})
+        meeting(members={"a": composite, "b": "TRUE"})
 
 
 # ------------------------------------------------------------------------------------------ fuzz
@@ -290,10 +296,14 @@ VALUES = st.recursive(
 
 @given(VALUES, VALUES, VALUES)
 def test_json_is_a_composite_or_refused(members: object, where: object, within_s: object) -> None:
-    given = {"id": "x", "members": members, "where": where, "within_s": within_s}
-    for one in (given, given | {"members": {"a": "TRUE", "b": members}, "within_s": 5}, members):
+    fields = {"id": "x", "members": members, "where": where, "within_s": within_s}
+    for source in (
+        fields,
+        fields | {"members": {"a": "TRUE", "b": members}, "within_s": 5},
+        members,
+    ):
         try:
-            composite = fp.Composite.from_json(one)  # type: ignore[arg-type]
+            composite = fp.Composite.from_json(source)  # type: ignore[arg-type]
         except fp.FencepostError:
             continue
         assert fp.Composite.from_json(composite.to_json()) == composite

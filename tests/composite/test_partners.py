@@ -17,10 +17,10 @@ from tests.composite import brute_force
 from tests.composite.test_detector import COMPOSITES, event, has, pair, pushed, stream
 
 PAIRS = [
-    *(one for one in COMPOSITES if len(one.members) == 2 and one.id not in ("nested", "round")),
+    *(c for c in COMPOSITES if len(c.members) == 2 and c.id not in ("nested", "round")),
     Composite("two tests", {"a": has("a"), "b": has("b")}, ["DIST(a, b) < 5", "SPL(b, a) < 4"], 8),
 ]
-PAIRS = [one for one in PAIRS if one.id != "two"]
+PAIRS = [c for c in PAIRS if c.id != "two"]
 
 
 @contextmanager
@@ -76,13 +76,13 @@ def test_joins_of_pairs_equal_joins_part_by_part(settings: dict[str, Any], seed:
         composites += [pair("SPL(a, b) < 250000"), pair("OVLP(a, b)"), pair("IN(a, b)", 3)]
         # Some streams lie near the antimeridian or a pole.
         shift = rng.choice(((0, 0), (172, 0), (-20, 81)))
-        events = [moved(one, *shift) for one in events]
+        events = [moved(item, *shift) for item in events]
     quick = Detector(composites, 4, **settings)
     slow = Detector(composites, 4, **settings)
-    for number, one in enumerate(events):
-        detections = quick.push(one)
+    for number, item in enumerate(events):
+        detections = quick.push(item)
         with in_parts():
-            expected = slow.push(one)
+            expected = slow.push(item)
         if "max_detections" in settings:  # which detections remain is unspecified
             assert sorted(d.composite for d in detections) == sorted(d.composite for d in expected)
         else:
@@ -99,7 +99,7 @@ def test_joins_of_pairs_equal_joins_part_by_part(settings: dict[str, Any], seed:
     assert quick_stats["detections"] > 20
     batch = Detector(composites, 4, **settings).push_batch(events[:60])
     single = Detector(composites, 4, **settings)
-    assert batch == [detection for one in events[:60] for detection in single.push(one)]
+    assert batch == [detection for item in events[:60] for detection in single.push(item)]
 
 
 def moved(original: dict[str, Any], lon: float, lat: float) -> dict[str, Any]:

@@ -35,7 +35,7 @@ FLAT = [
         8,
     ),
 ]
-PAIRS = [one for one in FLAT if one.id != "three"]
+PAIRS = [c for c in FLAT if c.id != "three"]
 WHOLE = [
     *FLAT,
     pair("IN(b, a)"),
@@ -177,5 +177,5 @@ def test_max_detections_limits_what_one_event_completes(limit: int) -> None:
     some, every = (d.push(event("last", "b", 9, (0.0, 0.0))) for d in (limited, free))
     assert len(every) == 8 * 7
     assert len(some) == min(limit, 56)
-    assert {repr(one.members) for one in some} <= {repr(one.members) for one in every}
+    assert {repr(d.members) for d in some} <= {repr(d.members) for d in every}
     assert (limited.stats()["cut_short"] > 0) == (limit < 56)

@@ -142,7 +142,7 @@ def test_javascript() -> None:
     program = """
     const { SafeClient } = require(process.argv[1]);
     const stories = JSON.parse(require("fs").readFileSync(0, "utf8"));
-    const found = stories.map((steps) => {
+    const answers = stories.map((steps) => {
       const client = new SafeClient();
       const sent = [];
       for (const [step, value] of steps) {
@@ -151,7 +151,7 @@ def test_javascript() -> None:
       }
       return sent;
     });
-    console.log(JSON.stringify(found));
+    console.log(JSON.stringify(answers));
     """
     stories = json.dumps([steps for steps, _ in STORIES])
     ran = subprocess.run(

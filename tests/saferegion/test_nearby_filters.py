@@ -102,9 +102,9 @@ def test_loading_in_columns_equals_loading_one_by_one(
             "words": ["hail"] if rng.random() < 0.5 else [],
         }
         window = (x, y, x + size, y + size)
-        found = {row[:2] for row in at_once._nearby.find(event, window)}
-        assert found == {row[:2] for row in one_by_one._nearby.find(event, window)}
-        total += len(found)
+        nearby = {row[:2] for row in at_once._nearby.find(event, window)}
+        assert nearby == {row[:2] for row in one_by_one._nearby.find(event, window)}
+        total += len(nearby)
         spot = {**event, "geometry": f"POINT({x} {y})"}
         region, expected = at_once.around(spot), one_by_one.around(spot)
         assert (region.safe, region.inside, region.outside) == (

@@ -159,23 +159,23 @@ def test_regions_are_withdrawn_where_a_subscription_lands() -> None:
     s.around(at(0, 0, kind="taxi"), key="taxi")
     s.around(at(0, 0, kind="bus"), key="bus")
     m.subscribe("new", "S_DWITHIN(geometry, POINT(1 1), 1)")
-    assert sorted(one.key for one in s.withdrawals()) == ["bus", "taxi"]
+    assert sorted(withdrawal.key for withdrawal in s.withdrawals()) == ["bus", "taxi"]
     assert s.withdrawals() == []
 
     s.around(at(0, 0, kind="taxi"), key="taxi")
     m.subscribe("watched now", "S_DWITHIN(geometry, POINT(2 1), 1) AND kind = 'bus'")
     # The taxi does not watch `kind`, so it would not notice that it becomes a bus.
-    assert [one.key for one in s.withdrawals()] == ["taxi"]
+    assert [withdrawal.key for withdrawal in s.withdrawals()] == ["taxi"]
 
     s.around(at(0, 0, kind="taxi"), key="taxi")
     s.around(at(0, 0, kind="bus"), key="bus")
     m.subscribe("more", "S_DWITHIN(geometry, POINT(3 1), 1) AND kind = 'bus'")
-    assert [one.key for one in s.withdrawals()] == ["bus"]
+    assert [withdrawal.key for withdrawal in s.withdrawals()] == ["bus"]
     m.move("more", "geometry", "POINT (4 1)")
     assert s.withdrawals() == []  # the bus was notified before
     s.around(at(0, 0, kind="bus"), key="bus")
     m.move("more", "geometry", "POINT (5 1)")
-    assert [one.key for one in s.withdrawals()] == ["bus"]
+    assert [withdrawal.key for withdrawal in s.withdrawals()] == ["bus"]
     m.unsubscribe("more")
     assert s.withdrawals() == []
 
@@ -188,14 +188,14 @@ def test_a_subscription_elsewhere_withdraws_nothing() -> None:
     m.subscribe("far", "S_DWITHIN(geometry, POINT(9 9), 1)")
     assert s.withdrawals() == []
     m.subscribe_columns(["near"], within={"geometry": (["POINT (1 1)"], [0.5])})
-    assert [one.key for one in s.withdrawals()] == ["a"]
+    assert [withdrawal.key for withdrawal in s.withdrawals()] == ["a"]
 
 
 def test_max_objects_withdraws_the_oldest() -> None:
     s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", max_objects=2)
     for key in "abc":
         s.around(at(0, 0), key=key)
-    assert [one.key for one in s.withdrawals()] == ["a"]
+    assert [withdrawal.key for withdrawal in s.withdrawals()] == ["a"]
     assert s.forget("b")
     assert not s.forget("b")
 
@@ -205,7 +205,7 @@ def test_members_of_composites_are_sent() -> None:
     composite = fp.Composite("meet", {"a": "kind = 'taxi'", "b": "kind = 'rider'"}, within_s=60)
     s.around(at(0, 0, kind="taxi"), key="taxi")
     s.add_conditions(composite.id, [condition for _, condition in composite.atoms()])
-    assert [one.key for one in s.withdrawals()] == ["taxi"]
+    assert [withdrawal.key for withdrawal in s.withdrawals()] == ["taxi"]
     assert not s.around(at(0, 0, kind="taxi")).safe
     region = s.around(at(0, 0, kind="bus"))
     assert region.is_silent(at(1, 0, kind="bus"))

@@ -101,8 +101,8 @@ def from_bytes(state: bytes) -> tuple[dict[str, Any], list[LiveItem]]:
 def restore(live: LiveMembers, items: Iterable[LiveItem], pools: Mapping[str, int]) -> None:
     """Add items to live members.
 
-    pools : the new number of each pool by its saved number. A pool that is missing no longer
-    exists.
+    pools : the new number of each pool by its saved number. Rows of pools without a number are
+    dropped.
     """
     for item in items:
         saved = zip(map(str, item.pools), item.expiries, strict=True)

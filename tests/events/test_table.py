@@ -48,7 +48,7 @@ FORMS: dict[str, Any] = {
 def test_all_forms_say_the_same(form: str) -> None:
     table = EventTable.read(FORMS[form], Space.WGS84)
     assert len(table) == 4
-    assert table.numbers.tolist() == [0, 1, 2, 3]
+    assert table.source_rows.tolist() == [0, 1, 2, 3]
     assert table.bad == []
     assert list(table.values("id")) == [0, 1, 2, 3]
     assert [row["id"] for row in table.rows()] == [0, 1, 2, 3]
@@ -87,7 +87,7 @@ def test_geometries_are_read_once(form: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("form", ["Arrow", "features"])
 def test_rows_that_are_left_out(form: str) -> None:
     table = EventTable.read(FORMS[form]).without({1: "first", 3: "last"})
-    assert table.numbers.tolist() == [0, 2]
+    assert table.source_rows.tolist() == [0, 2]
     assert table.bad == [(1, "first"), (3, "last")]
     assert list(table.values("id")) == [0, 2]
     again = table.without({1: "third"})
@@ -98,7 +98,7 @@ def test_rows_that_are_left_out(form: str) -> None:
 
 def test_what_is_no_event_is_said_by_row() -> None:
     table = EventTable.read([{"n": 1}, 7, {"n": 2}, {3: 4}])
-    assert table.numbers.tolist() == [0, 2]
+    assert table.source_rows.tolist() == [0, 2]
     assert [row for row, _ in table.bad] == [1, 3]
 
 

@@ -127,9 +127,9 @@ def test_what_is_written_is_read(nanoseconds: int) -> None:
 
 @pytest.mark.parametrize("nanoseconds", [FIRST - 1, LAST + 1, 10**40])
 def test_years_that_cannot_be_written(nanoseconds: int) -> None:
-    with pytest.raises(ValueError, match="no year of 0001 to 9999"):
+    with pytest.raises(ValueError, match="outside the years 0001 to 9999"):
         format_instant(nanoseconds)
-    with pytest.raises(ValueError, match="no year of 0001 to 9999"):
+    with pytest.raises(ValueError, match="outside the years 0001 to 9999"):
         format_date(nanoseconds)
 
 

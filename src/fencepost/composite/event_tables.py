@@ -96,7 +96,7 @@ def arrivals(
     size = len(known.x)
     good: list[_Event] = []
     for event, (row, key) in enumerate(
-        zip(table.numbers.tolist(), table.values(names.id), strict=True)
+        zip(table.source_rows.tolist(), table.values(names.id), strict=True)
     ):
         if row in reasons:
             continue
@@ -128,7 +128,7 @@ def arrivals(
 def _atoms(table: EventTable, found: pa.Table) -> list[tuple[str, ...]]:
     """The subscriptions that each event answers; one tuple for all that answer the same."""
     column = found.column("subscription").to_pylist()
-    stops = np.searchsorted(found.column("event").to_numpy(), table.numbers, "right").tolist()
+    stops = np.searchsorted(found.column("event").to_numpy(), table.source_rows, "right").tolist()
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     answered: list[tuple[str, ...]] = []
     start = 0

@@ -214,7 +214,7 @@ def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> Parsed
     else:
         raise unsupported_type(type, EVENT_TYPES)
     table = event_table(found.objects, space, limits.vertices)
-    numbers = table.numbers.tolist()
+    numbers = table.source_rows.tolist()
     return ParsedEvents(
         table,
         [found.texts[number] for number in numbers],
@@ -322,7 +322,7 @@ def event_table(
     """
     table = EventTable.read(events, space)
     wrong: dict[int, str] = {}
-    for number, row in enumerate(table.numbers.tolist()):
+    for number, row in enumerate(table.source_rows.tolist()):
         geometry = events[row].get("geometry")
         if not isinstance(geometry, dict):
             if geometry is not None and events[row].get("type") == "Feature":
@@ -335,7 +335,7 @@ def event_table(
         {
             number: _unusable(problem)
             for number, problem in problems.items()
-            if isinstance(events[table.numbers[number]].get("geometry"), dict)
+            if isinstance(events[table.source_rows[number]].get("geometry"), dict)
         }
     )
 

@@ -859,11 +859,11 @@ BAD_WKB: list[tuple[bytes, str]] = [
     (struct.pack("<BII", 1, 6, 0xFFFFFFFF) + b"\x01" * 9000, "the bytes are no WKB"),
     (struct.pack("<BII", 1, 5, 0xFFFFFFFF) + LINE.wkb * 90, "the WKB cannot be read"),
     (nested_wkb(7, 100_000), "mixes dimensions"),
-    (nested_wkb(6, 100_000), "holds what is not its single form"),
-    (nested_wkb(5, 100_000, ">"), "holds what is not its single form"),
-    (nested_wkb(4, 100_000), "holds what is not its single form"),
-    (nested_wkb(6, 100), "holds what is not its single form"),
-    (hidden_bomb(), "holds what is not its single form"),
+    (nested_wkb(6, 100_000), "has a part of another type"),
+    (nested_wkb(5, 100_000, ">"), "has a part of another type"),
+    (nested_wkb(4, 100_000), "has a part of another type"),
+    (nested_wkb(6, 100), "has a part of another type"),
+    (hidden_bomb(), "has a part of another type"),
 ]
 
 

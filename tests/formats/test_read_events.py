@@ -106,7 +106,7 @@ class TestLines:
 
     def test_a_line_that_is_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "events.ndjson"
-        long = json.dumps({"a": "x" * (line_batches.LINE_BYTES + 10)})
+        long = json.dumps({"a": "x" * (line_batches.MAX_LINE_BYTES + 10)})
         path.write_text(f'{{"a": 1}}\n{long}\n{{"a": 2}}\n')
         batches, letters = collected(path)
         assert events_of(batches) == [{"a": 1}, {"a": 2}]
@@ -120,7 +120,7 @@ class TestLines:
         cut = [
             x for b in line_batches.line_batches(io.BytesIO(b"\n".join(texts)), 10) for x in b.lines
         ]
-        assert [line.too_long for line in cut] == [False, False, False, True, False, True]
+        assert [line.is_too_long for line in cut] == [False, False, False, True, False, True]
         assert [line.length for line in cut] == [len(text) for text in texts]
 
     def test_batches_hold_ten_thousand(self, tmp_path: Path) -> None:
@@ -313,7 +313,12 @@ class TestWholeFiles:
 
     @pytest.mark.parametrize(
         ("name", "said"),
-        [("x.txt", "--format"), ("x", "--format"), ("x.ndjson.gz", "unpack"), ("x.csv", "is CSV")],
+        [
+            ("x.txt", "--format"),
+            ("x", "--format"),
+            ("x.ndjson.gz", "decompress"),
+            ("x.csv", "is CSV"),
+        ],
     )
     def test_a_format_that_is_not_read(self, tmp_path: Path, name: str, said: str) -> None:
         (tmp_path / name).write_text("{}")

@@ -111,7 +111,7 @@ class TestIds:
         assert len(matcher) == 10_050
         assert [letter.row for letter in letters] == list(range(10_050, 10_100))
         assert letters[0].line == 10_051
-        assert "before" in letters[0].reason
+        assert "earlier" in letters[0].reason
 
 
 class TestExpressions:

@@ -23,9 +23,9 @@ from fencepost.errors import Unreachable
 if TYPE_CHECKING:
     from fencepost.client.blocking_client import Client
     from fencepost.client.results import Message, RejectedRow
-    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import Batch
-    from fencepost.formats.subscription_files import Row
+    from fencepost.formats.subscription_files import SubscriptionRow
 
 Server = Annotated[
     str, typer.Option("--server", envvar="FENCEPOST_SERVER", help="Address of the server.")
@@ -75,12 +75,15 @@ def publish(
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
       no --dead-letters said where to keep them
     """
-    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
 
     started = time.perf_counter()
     accepted = messages = 0
-    with LetterBox(dead_letters, strict) as letters, _client(server, key, patience) as client:
+    with (
+        DeadLetterCollector(dead_letters, strict) as letters,
+        _client(server, key, patience) as client,
+    ):
         file = read_events(events, letters, format=format)
         with progress("Publishing", file.total) as step:
             for batch in file:
@@ -121,14 +124,14 @@ def _lines(batch: Batch, geometry: str | None) -> Iterator[bytes]:
 
 
 def _set_aside(
-    name: str, batch: Batch, rejected: Sequence[RejectedRow], letters: LetterBox
+    name: str, batch: Batch, rejected: Sequence[RejectedRow], letters: DeadLetterCollector
 ) -> None:
-    from fencepost.formats.dead_letters import DeadLetter, shortened
+    from fencepost.formats.dead_letters import DeadLetter, shorten
     from fencepost.formats.feature_writer import json_text
 
     for one in rejected:
         line = None if batch.lines is None else int(batch.lines[one.row])
-        raw = shortened(json_text(batch.event(one.row)))
+        raw = shorten(json_text(batch.event(one.row)))
         letters(DeadLetter(name, int(batch.rows[one.row]), one.reason, raw, line))
 
 
@@ -232,11 +235,11 @@ def _subscribe_file(
     strict: bool,
     as_json: bool,
 ) -> None:
-    from fencepost.formats.dead_letters import DeadLetter, LetterBox
+    from fencepost.formats.dead_letters import DeadLetter, DeadLetterCollector
     from fencepost.formats.subscription_files import read_subscriptions
 
     created = replaced = 0
-    with LetterBox(dead_letters, strict) as letters:
+    with DeadLetterCollector(dead_letters, strict) as letters:
         file = read_subscriptions(path, letters, format=format)
         with progress("Subscribing", file.total) as step:
             for rows, done in file:
@@ -256,7 +259,7 @@ def _subscribe_file(
     report(letters)
 
 
-def _definition(row: Row) -> dict[str, Any]:
+def _definition(row: SubscriptionRow) -> dict[str, Any]:
     return {name: value for name, value in row.values.items() if value is not None}
 
 

@@ -28,13 +28,13 @@ from fencepost.cli.terminal import (
     progress,
 )
 from fencepost.errors import FencepostError
-from fencepost.formats.file_formats import STDIN, Format, OutFormat, out_format_of
+from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_format_of
 from fencepost.geometry.space import Space
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
-    from fencepost.formats.dead_letters import LetterBox
-    from fencepost.formats.file_matching import Count
+    from fencepost.formats.dead_letters import DeadLetterCollector
+    from fencepost.formats.file_matching import MatchTotals
 
 SET_ASIDE = 3
 NO_MATCH = 4
@@ -113,11 +113,11 @@ def index(
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} is there already; give --replace to put a new index there")
     from fencepost.engine.matcher import Matcher
-    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.file_formats import read_stop_words
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
-    with LetterBox(dead_letters, strict) as letters:
+    with DeadLetterCollector(dead_letters, strict) as letters:
         count = _subscribe(matcher, subscriptions, format, letters)
     if letters.count and not count:
         raise FencepostError(
@@ -234,23 +234,23 @@ def match(
         raise typer.BadParameter("--count writes no matches; leave --out or --count away")
     if events == subscriptions == STDIN:
         raise typer.BadParameter("events and subscriptions cannot both come from standard input")
-    form = OutFormat.NDJSON if out is None else out_format_of(out)
+    form = OutputFormat.NDJSON if out is None else output_format_of(out)
     if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
         raise FencepostError(f"{out} is the file of events; write the matches to another one")
-    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.file_matching import Limits, match_file
-    from fencepost.formats.match_files import Nowhere, sink_for, written
+    from fencepost.formats.file_matching import MatchLimits, match_file
+    from fencepost.formats.match_files import NullSink, make_sink, open_output
 
-    limits = None if top_k is None and min_score is None else Limits(top_k, min_score)
+    limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
     with ExitStack() as stack:
-        letters = stack.enter_context(LetterBox(dead_letters, strict))
+        letters = stack.enter_context(DeadLetterCollector(dead_letters, strict))
         matcher = _matcher(index, subscriptions, stop_words, space, letters)
-        whole = form in (OutFormat.GEOJSON, OutFormat.GEOPARQUET)
+        whole = form in (OutputFormat.GEOJSON, OutputFormat.GEOPARQUET)
         columns = None if whole else matcher.requested_attributes() | {"id"}
         file = read_events(events, letters, format=format, columns=columns)
-        stream = sys.stdout.buffer if out is None else stack.enter_context(written(out))
-        sink = Nowhere() if count else sink_for(form, stream, file, limits is not None)
+        stream = sys.stdout.buffer if out is None else stack.enter_context(open_output(out))
+        sink = NullSink() if count else make_sink(form, stream, file, limits is not None)
         crowded = out is None and not count and sys.stdout.isatty()
         with progress("Getting ready (the first time compiles: fencepost warmup)", None):
             matcher.match({})  # so that the time below is that of matching
@@ -263,7 +263,12 @@ def match(
 
 
 def _summarise(
-    done: Count, letters: LetterBox, out: Path | None, *, as_json: bool, to_stderr: bool
+    done: MatchTotals,
+    letters: DeadLetterCollector,
+    out: Path | None,
+    *,
+    as_json: bool,
+    to_stderr: bool,
 ) -> None:
     """Say what a run of `match` did: as JSON to standard output or error, else to the latter."""
     if not as_json:
@@ -421,7 +426,7 @@ def _matcher(
     subscriptions: str | None,
     stop_words: Path | None,
     space: Space,
-    letters: LetterBox,
+    letters: DeadLetterCollector,
 ) -> Matcher:
     from fencepost.engine.matcher import Matcher
     from fencepost.formats.file_formats import read_stop_words
@@ -434,7 +439,9 @@ def _matcher(
     return matcher
 
 
-def _subscribe(matcher: Matcher, path: str, format: Format | None, letters: LetterBox) -> int:
+def _subscribe(
+    matcher: Matcher, path: str, format: Format | None, letters: DeadLetterCollector
+) -> int:
     from fencepost.formats.file_matching import subscribe_file
     from fencepost.formats.subscription_files import read_subscriptions
 
@@ -463,7 +470,7 @@ def _check_kept(stop_words: Path | None, space: Space, index: Path | None) -> No
         )
 
 
-def report(letters: LetterBox) -> None:
+def report(letters: DeadLetterCollector) -> None:
     """Say what was set aside; exit code 3 where nobody asked for it to be kept."""
     if not letters.count:
         return

@@ -13,7 +13,7 @@ from fencepost.errors import FencepostError
 from fencepost.formats.dead_letters import DeadLetter
 from fencepost.formats.event_files import read_events
 from fencepost.formats.file_formats import STDIN, Format, read_stop_words
-from fencepost.formats.json_elements import NotUsable, object_of_text
+from fencepost.formats.json_elements import InvalidRowError, parse_object_text
 from fencepost.formats.subscription_files import read_subscriptions
 
 _OWN = "expression"
@@ -29,8 +29,8 @@ def one_event(given: str, row: int | None = None) -> dict[str, Any]:
     """
     if given.lstrip().startswith("{"):
         try:
-            return object_of_text(given.strip())
-        except NotUsable as error:
+            return parse_object_text(given.strip())
+        except InvalidRowError as error:
             raise FencepostError(f"the event cannot be used: {error}") from None
     if given != STDIN and not Path(given).exists():
         raise FencepostError(

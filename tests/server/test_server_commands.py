@@ -164,7 +164,7 @@ def test_removing(server: Running) -> None:
         (["publish", "nothing.ndjson"], 1, "nothing.ndjson"),
         (["publish", "-", "--server", "nonsense"], 1, "as in http://"),
         (
-            ["tail", "me", "--server", "http://127.0.0.1:9", "--patience", "0"],
+            ["tail", "me", "--server", "http://127.0.0.1:9", "--retry-timeout", "0"],
             1,
             "cannot be reached",
         ),

@@ -79,7 +79,7 @@ def publish(
 
     [bold]Exit codes[/bold]
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
-      no --dead-letters said where to keep them
+      not kept by --dead-letters
     """
     from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
@@ -198,7 +198,7 @@ def subscribe(
 
     [bold]Exit codes[/bold]
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
-      no --dead-letters said where to keep them
+      not kept by --dead-letters
     """
     single = {
         "--subscriber": subscriber,

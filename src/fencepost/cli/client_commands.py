@@ -141,37 +141,41 @@ def _collect_rejected(
         collector(DeadLetter(name, int(batch.rows[rejected.row]), rejected.reason, raw, line))
 
 
+SubscriptionsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--file",
+        "-f",
+        help="File of many subscriptions instead of ID and EXPRESSION: CSV, GeoJSON, NDJSON or "
+        "Parquet; - is NDJSON on standard input.",
+    ),
+]
+TrackingRules = Annotated[
+    str | None,
+    typer.Option(
+        help="Tracking rules as JSON: report moving objects that enter, leave, cross or stay, "
+        "instead of matches."
+    ),
+]
+CompositeJson = Annotated[
+    str | None, typer.Option(help="Composite of several events as JSON, instead of EXPRESSION.")
+]
+
+
 def subscribe(
     id: Annotated[str | None, typer.Argument(help="Id of the subscription.")] = None,
     expression: Annotated[
         str | None, typer.Argument(help="Condition in CQL2, as text or as JSON.")
     ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--file",
-            "-f",
-            help="File of many subscriptions instead of ID and EXPRESSION: CSV, GeoJSON, NDJSON or "
-            "Parquet; - is NDJSON on standard input.",
-        ),
-    ] = None,
+    file: SubscriptionsFile = None,
     subscriber: Annotated[
         str | None, typer.Option(help="Subscriber that gets the messages; the ID if left out.")
     ] = None,
     expires: Annotated[
         str | None, typer.Option(help="When the subscription ends, as in 2030-01-31T12:00:00Z.")
     ] = None,
-    track: Annotated[
-        str | None,
-        typer.Option(
-            help="Tracking rules as JSON: report moving objects that enter, leave, cross or stay, "
-            "instead of matches."
-        ),
-    ] = None,
-    composite: Annotated[
-        str | None,
-        typer.Option(help="Composite of several events as JSON, instead of EXPRESSION."),
-    ] = None,
+    track: TrackingRules = None,
+    composite: CompositeJson = None,
     payload: Annotated[str | None, typer.Option(help="JSON to return with each message.")] = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the subscription ID instead of making it.")

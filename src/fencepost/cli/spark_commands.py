@@ -44,39 +44,45 @@ class MatchMode(StrEnum):
     PARTITIONED = "partitioned"
 
 
+SubscriptionTable = Annotated[
+    str | None,
+    typer.Option(
+        help="Table of subscriptions to index: Parquet, CSV or JSON lines with id, expression, "
+        "subscriber, expires."
+    ),
+]
+IndexFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the index; built there from --subscriptions, or else existing already."
+    ),
+]
+KeptColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of the events to keep in the matches; repeat the option for several. All "
+        "columns if left out."
+    ),
+]
+How = Annotated[
+    MatchMode,
+    typer.Option(
+        help="whole: each task maps the whole index; partitioned: events are sent to the parts of "
+        "the index; auto: by the size of the index."
+    ),
+]
+
+
 @app.command()
 def match(
     events: Annotated[str, typer.Option(help="Table of events: Parquet, CSV or JSON lines.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder to write the matches to, as Parquet.")
     ],
-    subscriptions: Annotated[
-        str | None,
-        typer.Option(
-            help="Table of subscriptions to index: Parquet, CSV or JSON lines with id, expression, "
-            "subscriber, expires."
-        ),
-    ] = None,
-    index: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the index; built there from --subscriptions, or else existing already."
-        ),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column of the events to keep in the matches; repeat the option for several. All "
-            "columns if left out."
-        ),
-    ] = None,
-    how: Annotated[
-        MatchMode,
-        typer.Option(
-            help="whole: each task maps the whole index; partitioned: events are sent to the parts "
-            "of the index; auto: by the size of the index."
-        ),
-    ] = MatchMode.AUTO,
+    subscriptions: SubscriptionTable = None,
+    index: IndexFolder = None,
+    column: KeptColumns = None,
+    how: How = MatchMode.AUTO,
     parts: Annotated[
         int | None, typer.Option(min=1, help="Number of parts of a new index.")
     ] = None,

@@ -20,11 +20,12 @@ from fencepost.errors import FencepostError
 _WARNING, _TAXI, _POST, _QUIET, _INK = "#d1495b", "#e8a33d", "#2e86ab", "#c9ced6", "#2b2d42"
 
 
+Pairs = Sequence[tuple[str, str]]
+"""Ids of an event and of a subscription that it matches."""
+
+
 def draw(
-    path: Path,
-    subscriptions: list[CitySubscription],
-    events: list[dict[str, Any]],
-    pairs: list[tuple[str, str]],
+    path: Path, subscriptions: list[CitySubscription], events: list[dict[str, Any]], pairs: Pairs
 ) -> None:
     """Draw the city to a PNG file."""
     try:
@@ -39,7 +40,7 @@ def draw(
 
     figure, axes = plt.subplots(figsize=(10, 10.6))
     matched_events = {event for event, _ in pairs}
-    matched_subscriptions = {subscription for _, subscription in pairs}
+    matched_ids = {subscription for _, subscription in pairs}
 
     def outlines(drawn: list[CitySubscription], **style: Any) -> None:
         rings = [np.asarray(s.area.exterior.coords) for s in drawn]
@@ -60,9 +61,7 @@ def draw(
         )
     for hit in (False, True):
         warehouses = [
-            s
-            for s in subscriptions
-            if s.kind == "warehouse" and (s.id in matched_subscriptions) == hit
+            s for s in subscriptions if s.kind == "warehouse" and (s.id in matched_ids) == hit
         ]
         colour = _WARNING if hit else _INK
         outlines(warehouses, facecolors=colour, edgecolors="white", linewidths=0.4)
@@ -117,9 +116,7 @@ def draw(
 COLUMNS = ("events", "matched", "matches")
 
 
-def summary(
-    events: Sequence[dict[str, Any]], pairs: Sequence[tuple[str, str]]
-) -> list[tuple[str, int, int, int]]:
+def summary(events: Sequence[dict[str, Any]], pairs: Pairs) -> list[tuple[str, int, int, int]]:
     """Count events, matched events and matches, for each kind of event and for all."""
     kinds = {event["id"]: event["kind"] for event in events}
     totals = Counter(kinds.values())
@@ -127,9 +124,6 @@ def summary(
     matches = Counter(kinds[event] for event, _ in pairs)
     rows = [(kind, totals[kind], matched[kind], matches[kind]) for kind in sorted(totals)]
     return [*rows, ("all", len(events), sum(matched.values()), len(pairs))]
-
-
-Pairs = Sequence[tuple[str, str]]
 
 
 def write_map(

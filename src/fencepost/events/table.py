@@ -197,7 +197,7 @@ class EventTable:
         return part
 
     def without_invalid_text(self, names: Collection[str]) -> EventTable:
-        """Return the events whose text in some columns is UTF-8; the rest joins `bad`.
+        """Return the events whose text in some columns is UTF-8; other rows join `bad`.
 
         Arrow validates the bytes of strings only on request.
         """

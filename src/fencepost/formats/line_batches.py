@@ -87,12 +87,12 @@ def _lines(stream: BinaryIO, max_line_bytes: int) -> Iterator[Line | None]:
 
 
 def _line(number: int, parts: list[bytes], length: int, max_line_bytes: int) -> Line:
-    whole = (
+    text = (
         b"".join(parts)
         if length <= max_line_bytes
         else parts[0][: min(_KEPT_BYTES, max_line_bytes)]
     )
-    return Line(number, whole, length)
+    return Line(number, text, length)
 
 
 def too_long_reason(line: Line) -> str:

@@ -1,7 +1,7 @@
 """`RawShapes`: ragged arrays of geometries as read, before rings are closed and validated.
 
     shape_chain   [ 0 . . 2 . 3 ]            shape s owns chains shape_chain[s]:shape_chain[s+1]
-    chain_part    [ 0 . 1 . 0 ]              which part of its shape a chain belongs to
+    chain_part    [ 0 . 1 . 0 ]              chain c belongs to part chain_part[c] of its shape
     chain_start   [ 0 . . . 5 . . . . 9 ]    chain c owns points chain_start[c]:chain_start[c+1]
     x, y          [ . . . . . . . . . . ]
 

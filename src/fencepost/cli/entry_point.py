@@ -37,7 +37,7 @@ from fencepost.errors import FencepostError
 
 
 class _Commands(TyperGroup):
-    """Commands that print a `FencepostError` as one red line and exit with code 1."""
+    """Commands that print a `FencepostError` or `OSError` as one red line and exit with code 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -198,7 +198,7 @@ def demo(
 
     [bold]Examples[/bold]
       fencepost demo
-      fencepost demo --out /tmp/demo --seed 7
+      fencepost demo --out city --seed 7
     """
     from fencepost import demo as demonstration
 

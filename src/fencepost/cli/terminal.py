@@ -1,4 +1,7 @@
-"""Output that the commands share: lines, JSON, warnings and progress bars."""
+"""Output that the commands share: lines, JSON, warnings and progress bars.
+
+`SubscriptionSource` holds the arguments of `fencepost explain` that name a subscription.
+"""
 
 from __future__ import annotations
 

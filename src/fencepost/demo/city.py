@@ -12,7 +12,7 @@ from shapely.ops import voronoi_diagram
 
 from fencepost.testing import star_coordinates
 
-SIDE = 10_000.0
+SIDE_M = 10_000.0
 DISTRICTS, WAREHOUSES, RIDERS, READERS = 24, 160, 240, 120
 WARNINGS, TAXIS, POSTS = 16, 3_000, 1_500
 # fmt: off
@@ -37,8 +37,8 @@ class CitySubscription:
 
 def make_districts(rng: np.random.Generator) -> list[Polygon]:
     """Return districts that share their borders and cover the city."""
-    whole = box(0, 0, SIDE, SIDE)
-    centres = MultiPoint(rng.uniform(0, SIDE, (DISTRICTS, 2)))
+    whole = box(0, 0, SIDE_M, SIDE_M)
+    centres = MultiPoint(rng.uniform(0, SIDE_M, (DISTRICTS, 2)))
     cells = voronoi_diagram(centres, envelope=whole).geoms
     return [cell.intersection(whole) for cell in cells]
 
@@ -47,7 +47,7 @@ def make_subscriptions(rng: np.random.Generator) -> list[CitySubscription]:
     """Return the subscriptions of warehouses, taxi riders and readers of posts."""
     subscriptions = []
     for number in range(WAREHOUSES):
-        x, y = rng.uniform(200, SIDE - 400, 2)
+        x, y = rng.uniform(200, SIDE_M - 400, 2)
         width, depth = rng.uniform(60, 220, 2)
         area = box(x, y, x + width, y + depth)
         subscriptions.append(
@@ -61,7 +61,7 @@ def make_subscriptions(rng: np.random.Generator) -> list[CitySubscription]:
             )
         )
     for number in range(RIDERS):
-        place = Point(rng.uniform(0, SIDE, 2))
+        place = Point(rng.uniform(0, SIDE_M, 2))
         reach_m = int(rng.integers(3, 9)) * 50
         subscriptions.append(
             CitySubscription(
@@ -93,16 +93,18 @@ def make_events(rng: np.random.Generator) -> list[dict[str, Any]]:
     """Return storm warnings, taxi positions and posts, in random order."""
     events: list[dict[str, Any]] = []
     for _ in range(WARNINGS):
-        centre = rng.uniform(0, SIDE, 2)
+        centre = rng.uniform(0, SIDE_M, 2)
         ring = star_coordinates(rng, 24, (centre[0], centre[1]), rng.uniform(400, 1500), 0.35)
         severity = int(rng.integers(1, 6))
         events.append(_event("warning", Polygon(ring), severity=severity))
     for _ in range(TAXIS):
         state = "empty" if rng.random() < 0.4 else "hired"
-        events.append(_event("taxi", Point(rng.uniform(0, SIDE, 2)), state=state))
+        events.append(_event("taxi", Point(rng.uniform(0, SIDE_M, 2)), state=state))
     for _ in range(POSTS):
         text = " ".join(rng.choice(WORDS, int(rng.integers(4, 10))))
-        events.append(_event("post", Point(rng.uniform(0, SIDE, 2)), text=text.capitalize() + "!"))
+        events.append(
+            _event("post", Point(rng.uniform(0, SIDE_M, 2)), text=text.capitalize() + "!")
+        )
     order = rng.permutation(len(events))
     return [{"id": f"event-{number}", **events[k]} for number, k in enumerate(order)]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.demo.city import SIDE, CitySubscription
+from fencepost.demo.city import SIDE_M, CitySubscription
 from fencepost.errors import FencepostError
 
 _WARNING, _TAXI, _POST, _QUIET, _INK = "#d1495b", "#e8a33d", "#2e86ab", "#c9ced6", "#2b2d42"
@@ -103,8 +103,8 @@ def draw(
         fontsize=10,
     )
     axes.set(
-        xlim=(-60, SIDE + 60),
-        ylim=(-60, SIDE + 60),
+        xlim=(-60, SIDE_M + 60),
+        ylim=(-60, SIDE_M + 60),
         aspect="equal",
         title=_title(subscriptions, events, pairs),
     )
@@ -168,7 +168,7 @@ def _data(
     event_row = {e["id"]: number for number, e in enumerate(events)}
     subscription_row = {s.id: number for number, s in enumerate(subscriptions)}
     return {
-        "side": SIDE,
+        "side": SIDE_M,
         "areas": areas,
         "subscriptions": subscription_rows,
         "events": event_rows,

@@ -3,7 +3,7 @@
 - `dead_letters`: `DeadLetter`, a row that cannot be used; handlers of dead letters
 - `event_files`: `read_events`, the events of a file in batches
 - `feature_writer`: events as GeoJSON Features, and their geometries as WKB, for output files
-- `file_formats`: `Format`, by the ending of a name; opening of files, and errors; stop-word files
+- `file_formats`: `Format`, by the ending of a name; opening of files; stop words
 - `file_matching`: `subscribe_file` and `match_file`, the work of `fencepost index` and `match`
 - `json_elements`: JSON objects, one at a time, from lines or from a text that is one JSON value
 - `line_batches`: the lines of a file or a pipe in batches, in bounded memory

@@ -1,4 +1,4 @@
-"""Formats of files by the ending of the name; opening of files, and errors; stop-word files."""
+"""`Format`: formats of files, by the ending of the name; open files; read stop words."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 
 
 def format_of(path: str, override: Format | None = None) -> Format:
-    """Return the format of a file to read: `override`, else by its ending; NDJSON for `-`."""
+    """Return `override`, or else the format of a file by its ending; NDJSON for `-`."""
     if override is not None:
         return override
     if path == STDIN:
@@ -123,7 +123,7 @@ def write_error(path: Path, error: OSError) -> FencepostError:
             f"{path} cannot be written: there is no folder {path.parent}; make it first"
         )
     return FencepostError(
-        f"{path} cannot be written: {error.strerror or error}; choose another place with room"
+        f"{path} cannot be written: {error.strerror or error}; choose a folder with free space"
     )
 
 

@@ -116,8 +116,8 @@ def _from_objects(batch: Any) -> tuple[list[SubscriptionRow], int]:
     for number, value in enumerate(batch.events):
         properties = value.get("properties")
         if value.get("type") == "Feature" and isinstance(properties, dict):
-            named = value if value.get("id") is not None else properties
-            value = {**properties, "id": named.get("id")}
+            id_owner = value if value.get("id") is not None else properties
+            value = {**properties, "id": id_owner.get("id")}
         line = None if batch.lines is None else int(batch.lines[number])
         rows.append(_row(value, int(batch.rows[number]), line, _raw(value)))
     return rows, batch.done

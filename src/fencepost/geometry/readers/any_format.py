@@ -1,14 +1,14 @@
 """Read geometries of any accepted format into flat arrays; the entry point of the readers.
 
-One geometry may be
+`read_geometry` takes
 
 - a Shapely geometry,
 - WKT as str, WKB or EWKB as bytes, bytearray or memoryview,
 - a GeoJSON geometry or Feature, or any object with ``__geo_interface__``.
 
-Many may be
+`read_geometries` takes
 
-- a list, tuple, iterator, NumPy object array or pandas Series of geometries, formats mixed or not,
+- a list, tuple, iterator, NumPy object array or pandas Series of these, in one or several formats,
 - a GeoSeries,
 - an (n, 4) array of boxes: xmin, ymin, xmax, ymax,
 - an Arrow array or chunked array, of PyArrow or of another producer by the Arrow PyCapsule

@@ -66,7 +66,7 @@ class DeadLetterCollector:
     """A handler that counts dead letters, keeps the first few, and may write all to a file.
 
     The file holds one JSON object a line, with the attributes of `DeadLetter`. It exists even if
-    there is no dead letter. Each dead letter is flushed at once.
+    there is no dead letter. Each dead letter is flushed when it is written.
 
     Attributes
     ----------
@@ -75,9 +75,9 @@ class DeadLetterCollector:
     strict : bool
         Raise the first dead letter as an error.
     count : int
-        How many dead letters there were.
+        The number of dead letters.
     first : list of DeadLetter
-        The first few.
+        The first dead letters, at most MAX_SHOWN.
     """
 
     path: Path | None = None

@@ -9,10 +9,10 @@ A native GeoArrow column has the levels of `RawShapes`::
     multilinestring  row -> lines -> points
     multipolygon     row -> parts -> rings -> points
 
-It is read through its offsets, without a Python object for any row. The offsets of a slice may not
+It is read through its offsets, without a Python object for any row. The offsets of a slice need not
 start at 0, and a null row may own a range of points that must be skipped.
 
-The extension name says whether lists are, say, polygons or multi-lines. It is the name of a
+The extension name says what the lists are, for example polygons or multi-lines. It is the name of a
 registered type, or is in the metadata of the field. PyArrow drops the metadata when it imports an
 array, so the schema is imported separately first.
 """

@@ -162,7 +162,7 @@ def test_removing(server: Running) -> None:
         (["subscribe", "a", "n ="], 1, "expression ends"),
         (["tail", "nobody"], 1, "there is no subscriber 'nobody'"),
         (["publish", "nothing.ndjson"], 1, "nothing.ndjson"),
-        (["publish", "-", "--server", "nonsense"], 1, "as in http://"),
+        (["publish", "-", "--server", "nonsense"], 1, "has the form http://"),
         (
             ["tail", "me", "--server", "http://127.0.0.1:9", "--retry-timeout", "0"],
             1,

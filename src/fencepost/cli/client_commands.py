@@ -223,7 +223,7 @@ def subscribe(
     if id is None:
         raise typer.BadParameter("give ID and EXPRESSION, or --file")
     if not remove and (expression is None) == (composite is None):
-        raise typer.BadParameter("give either EXPRESSION or --composite")
+        raise typer.BadParameter("give EXPRESSION or --composite, and not both")
     with _client(server, key, retry_timeout) as client:
         if remove:
             existed = client.unsubscribe(id)

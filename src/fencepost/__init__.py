@@ -1,7 +1,7 @@
-"""Standing questions about places, matched against a stream of events.
+"""Location-aware publish/subscribe: the public names of Fencepost.
 
-The public names, nothing else. They are loaded when first used: what needs the compiler costs
-a third of a second to import, and `fencepost --help` should not pay for it.
+A name is loaded when it is first used. Modules that need the compiler take a third of a second to
+import, which `fencepost --help` and clients need not wait for.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ __all__ = [
     "verify_webhook",
 ]
 
-if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass
+if not TYPE_CHECKING:  # hidden from type checkers, which would let every misspelt name pass
     __getattr__ = lazy_getattr(
         __name__,
         {

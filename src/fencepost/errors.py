@@ -1,13 +1,13 @@
-"""Every exception that Fencepost raises on purpose.
+"""The exceptions of Fencepost.
 
     FencepostError
     +-- ModelError            a value that is not an event, a subscription or a geometry
-    |   +-- GeometryError     a geometry that cannot be used, and where it goes wrong
+    |   +-- GeometryError     geometries that cannot be used, with row, reason and place
     +-- LanguageError         an expression that cannot be read or is not supported
     +-- IndexingError         an index that cannot be built, found or opened
     +-- StoreError            durable state that cannot be read or written
-    +-- DeliveryError         a notification that cannot be handed over
-    +-- RequestRefused        what a server did not do for a client, and why
+    +-- DeliveryError         a notification that cannot be delivered
+    +-- RequestRefused        a request that a server refused
     +-- Unreachable           a server that a client cannot reach
 
 A message says what was wrong, what was seen, and what to do about it.
@@ -21,7 +21,7 @@ from typing import Any
 
 
 class FencepostError(Exception):
-    """Anything that Fencepost refuses, below one roof."""
+    """Base class of the exceptions that Fencepost raises on purpose."""
 
 
 class ModelError(FencepostError):
@@ -30,7 +30,7 @@ class ModelError(FencepostError):
 
 @dataclass(frozen=True, slots=True)
 class GeometryProblem:
-    """What is wrong with one geometry: its row, the reason, and the place if there is one."""
+    """Why a geometry cannot be used: its row, the reason, and the place if there is one."""
 
     row: int
     reason: str
@@ -48,17 +48,17 @@ class GeometryError(ModelError):
     Attributes
     ----------
     problems : tuple of GeometryProblem
-        One for each bad geometry, in row order.
+        One problem for each bad geometry, in row order.
     """
 
-    SHOWN = 10
+    MAX_SHOWN = 10
 
     def __init__(self, problems: Sequence[GeometryProblem], *, single: bool = False) -> None:
         self.problems = tuple(problems)
         if single:
             message = str(self.problems[0])
         else:
-            rows = [f"row {p.row}: {p}" for p in self.problems[: self.SHOWN]]
+            rows = [f"row {p.row}: {p}" for p in self.problems[: self.MAX_SHOWN]]
             hidden = len(self.problems) - len(rows)
             message = "; ".join(rows) + (f"; and {hidden} more" if hidden else "")
         super().__init__(message)
@@ -70,7 +70,7 @@ class LanguageError(FencepostError):
     Attributes
     ----------
     position : int or None
-        Where in the text of the expression it goes wrong, in characters from 0, where known.
+        Where the error is in the text of the expression, in characters from 0; None if unknown.
     """
 
     def __init__(self, message: str, position: int | None = None) -> None:
@@ -87,20 +87,21 @@ class StoreError(FencepostError):
 
 
 class DeliveryError(FencepostError):
-    """A notification that cannot be handed over."""
+    """A notification that cannot be delivered."""
 
 
 class RequestRefused(FencepostError):
-    """What a server did not do for a client.
+    """A request that a server refused.
 
     Attributes
     ----------
     status : int
-        Of HTTP: 401 or 403 a key that does not open it, 404 nothing there, 422 not usable, ...
+        The HTTP status: 401 or 403 for a missing or insufficient key, 404 for an unknown resource,
+        422 for invalid input, ...
     problem : mapping
-        All that the server said (RFC 9457).
+        The problem details of the response (RFC 9457).
     position : int or None
-        Where in an expression it goes wrong, in characters from 0, where known.
+        Where the error is in an expression, in characters from 0; None if unknown.
     """
 
     def __init__(self, detail: str, status: int, problem: Mapping[str, Any]) -> None:

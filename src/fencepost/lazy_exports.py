@@ -1,6 +1,6 @@
-"""Names that a package offers, each loaded from its module when it is first used.
+"""Lazy exports of packages: each name is loaded from its module when it is first used.
 
-Importing a package then costs nothing: what needs the compiler loads it when it is wanted.
+So importing a package loads none of its modules, and the compiler only when a name needs it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from importlib import import_module
 def lazy_getattr(
     package: str, modules: Mapping[str, Sequence[str] | None]
 ) -> Callable[[str], object]:
-    """The `__getattr__` of a package that offers names of its modules, and whole modules.
+    """Return the `__getattr__` of a package that exports names of its modules, or whole modules.
 
-    No name may be that of another module of the package: importing that module would set the name.
+    A name must differ from those of the other modules: importing a module sets its name.
 
     Parameters
     ----------
     package
         The full name of the package.
     modules
-        For each module within the package, which of its names are offered; None offers the module.
+        The names to export by module, relative to the package; None exports the module itself.
     """
     module_of = {name: module for module, names in modules.items() for name in names or [module]}
 

@@ -1,7 +1,4 @@
-"""Seeded made-up geometries, for tests, benchmarks and demonstrations, ours and yours.
-
-And what tests need to bring about in a small matcher what happens in large ones.
-"""
+"""Seeded random geometries for tests, benchmarks and demonstrations; matchers of many segments."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ def star_coordinates(
     radius: float = 1.0,
     roughness: float = 0.5,
 ) -> NDArray[np.float64]:
-    """The vertices of a simple polygon, seen whole from its centre, counter-clockwise.
+    """Return the vertices of a polygon that is star-shaped about its centre, counter-clockwise.
 
-    roughness : how far a vertex may fall short of the radius, from 0 (round) to below 1.
+    roughness : by which part of the radius a vertex may fall short, from 0 (round) to below 1.
     """
     angles = np.sort(rng.random(vertices)) * 0.5 + np.arange(vertices)
     angles *= 2 * np.pi / vertices
@@ -38,15 +35,18 @@ def star_coordinates(
 def mixed_pairs(
     rng: np.random.Generator, count: int, vertices: int
 ) -> tuple[Geometries, Geometries]:
-    """Pairs of simple polygons whose boxes meet: half cross, the others are apart or nested."""
+    """Return pairs of simple polygons whose boxes meet.
+
+    Half of the pairs cross as a rule, a quarter are apart as a rule, a quarter are nested.
+    """
     first, second = [], []
     for number in range(count):
         kind = number % 8
         a = star_coordinates(rng, vertices)
         heading = rng.random() * 2 * np.pi
-        if kind < 4:  # near: their boundaries cross as a rule
+        if kind < 4:  # near: the boundaries usually cross
             distance, radius = 0.3 + rng.random(), 0.7 + 0.6 * rng.random()
-        elif kind < 6:  # in diagonal neighbourhood: boxes meet, shapes seldom do
+        elif kind < 6:  # diagonal neighbours: the boxes meet, the shapes seldom do
             heading = np.pi / 4 + (np.pi / 2) * rng.integers(4)
             distance, radius = 1.75 + 0.2 * rng.random(), 0.7
         else:  # nested, one way or the other
@@ -64,7 +64,7 @@ def mixed_pairs(
 def chain_sharing_pairs(
     rng: np.random.Generator, count: int, vertices: int
 ) -> tuple[Geometries, Geometries]:
-    """Pairs of neighbours, like two countries: a third of each boundary is one common chain."""
+    """Return pairs of neighbours, like two countries that share a third of their boundaries."""
     first, second = [], []
     shared = vertices // 3
     for _ in range(count):
@@ -80,7 +80,7 @@ def chain_sharing_pairs(
 
 
 def add_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Geometries:
-    """The polygons with small round holes in them, as many as fit of so many tried."""
+    """Return the polygons with small round holes; a polygon in which they do not fit has none."""
     result = []
     for polygon in polygons:
         centre = np.asarray(polygon.centroid.coords[0])
@@ -96,7 +96,7 @@ def add_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Geo
 
 
 def make_multipolygons(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geometries:
-    """Multi-polygons: each polygon (without holes) and smaller copies of it in a row beside it."""
+    """Return multi-polygons: each polygon without its holes, and smaller copies beside it."""
     result = []
     for polygon in polygons:
         x0, y0, x1, _ = polygon.bounds
@@ -111,21 +111,21 @@ def make_multipolygons(rng: np.random.Generator, polygons: Geometries, parts: in
 
 
 def keep_segments_small(
-    matcher: Matcher, *, max_memtable_rows: int | None = None, small: int | None = None
+    matcher: Matcher, *, max_memtable_rows: int | None = None, max_small_rows: int | None = None
 ) -> None:
-    """Have a matcher with few subscriptions file them as one with very many does.
+    """Make a matcher with few subscriptions use as many segments as one with very many.
 
     Parameters
     ----------
     matcher
         A matcher without subscriptions.
     max_memtable_rows
-        How many of the subscriptions that came last may be outside segments.
-    small
-        How many subscriptions a segment may have that a change makes anew at once.
+        How many subscriptions the memtable may hold.
+    max_small_rows
+        A new segment is merged at once with the newest one if both have at most this many rows.
     """
     segments = matcher._segments
     segments.max_memtable_rows = (
         segments.max_memtable_rows if max_memtable_rows is None else max_memtable_rows
     )
-    segments.small = segments.small if small is None else small
+    segments.small = segments.small if max_small_rows is None else max_small_rows

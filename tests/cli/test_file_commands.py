@@ -1,4 +1,4 @@
-"""`index`, `match`, `explain` and `stats` as a stranger meets them."""
+"""The commands `index`, `match`, `explain` and `stats`: results, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TestIndex:
         result = run("index", "-", "-o", "two.index", "--format", "csv", input=SUBSCRIPTIONS)
         assert result.exit_code == 0
 
-    def test_an_index_is_replaced_only_if_asked(self, index: Path) -> None:
+    def test_an_index_is_replaced_only_with_replace(self, index: Path) -> None:
         refused = run("index", "hail.csv", "--out", index)
         assert refused.exit_code == 1
         assert "--replace" in refused.stderr
@@ -119,12 +119,12 @@ class TestIndex:
         result = run("index", "hail.csv", "--out", "x.index")
         assert result.exit_code == 3
         assert result.stdout.startswith("3 subscriptions")
-        said = result.stderr.splitlines()
-        assert said[0].startswith("set aside: hail.csv, line 5: it has 2 fields")
-        assert said[1].startswith("set aside: hail.csv, line 6: ")
-        assert "--dead-letters FILE" in said[2]
+        messages = result.stderr.splitlines()
+        assert messages[0].startswith("set aside: hail.csv, line 5: it has 2 fields")
+        assert messages[1].startswith("set aside: hail.csv, line 6: ")
+        assert "--dead-letters FILE" in messages[2]
 
-    def test_0_if_they_are_kept(self) -> None:
+    def test_0_if_dead_letters_are_kept(self) -> None:
         Path("hail.csv").write_text(SUBSCRIPTIONS + "bad,wind >,,\n")
         result = run("index", "hail.csv", "--out", "x.index", "--dead-letters", "bad.ndjson")
         assert result.exit_code == 0
@@ -132,7 +132,7 @@ class TestIndex:
         assert letter.pop("reason")
         assert letter == {"file": "hail.csv", "row": 3, "line": 5, "raw": "bad,wind >,,"}
 
-    def test_1_if_strict_or_if_nothing_is_left(self) -> None:
+    def test_1_if_strict_or_if_no_row_can_be_used(self) -> None:
         Path("hail.csv").write_text("id,expression\na,wind > 1\nbad,wind >\n")
         assert run("index", "hail.csv", "--out", "x.index", "--strict").exit_code == 1
         assert not Path("x.index").exists()
@@ -142,7 +142,7 @@ class TestIndex:
         assert "none of the 1 subscriptions" in result.stderr
         assert not Path("x.index").exists()
 
-    def test_no_subscriptions_are_an_index_too(self) -> None:
+    def test_an_index_without_subscriptions(self) -> None:
         Path("none.csv").write_text("id,expression\n")
         assert run("index", "none.csv", "--out", "none.index").exit_code == 0
         result = run("match", "events.ndjson", "--index", "none.index", "--count")
@@ -152,7 +152,7 @@ class TestIndex:
 class TestMatch:
     @pytest.mark.parametrize("name", ["ndjson", "geojson", "parquet", "native.parquet"])
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_every_format_in(self, index: Path, name: str, threads: int) -> None:
+    def test_every_input_format(self, index: Path, name: str, threads: int) -> None:
         file = name if "." in name else f"events.{name}"
         result = run("match", file, "--index", index, "--threads", threads)
         assert result.exit_code == 0
@@ -173,7 +173,7 @@ class TestMatch:
         assert pairs(lines(result.stdout)) == PAIRS
 
     @pytest.mark.parametrize("events", ["events.ndjson", "events.parquet", "native.parquet"])
-    def test_every_format_out(self, index: Path, events: str) -> None:
+    def test_every_output_format(self, index: Path, events: str) -> None:
         for ending in ("ndjson", "csv", "parquet", "geoparquet", "geojson"):
             result = run("match", events, "--index", index, "--out", f"m.{ending}", "--json")
             assert result.exit_code == 0
@@ -214,7 +214,7 @@ class TestMatch:
         result = run("match", "events.ndjson", "--index", index, "--count", "--json")
         assert json.loads(result.stdout)["matches"] == 3
 
-    def test_the_summary_leaves_the_matches_alone(self, index: Path) -> None:
+    def test_the_summary_does_not_mix_with_the_matches(self, index: Path) -> None:
         result = run("match", "events.ndjson", "--index", index, "--json")
         assert pairs(lines(result.stdout)) == PAIRS
         assert json.loads(result.stderr)["matches"] == 3
@@ -242,7 +242,7 @@ class TestMatch:
         assert not Path("m.csv").exists()
         assert [path.name for path in Path().glob(".m*")] == []
 
-    def test_a_file_of_dead_letters_is_there_without_any(self, index: Path) -> None:
+    def test_the_file_of_dead_letters_is_written_without_any(self, index: Path) -> None:
         run("match", "events.ndjson", "--index", index, "--dead-letters", "bad.ndjson")
         assert Path("bad.ndjson").read_text() == ""
 
@@ -262,9 +262,9 @@ class TestMatch:
         Path("strange.ndjson").write_text("".join(json.dumps(e) + "\n" for e in strange))
         result = run("match", "strange.ndjson", "--index", index)
         assert result.exit_code == 0
-        found = [(row.get("event_id"), row["subscription"]) for row in lines(result.stdout)]
-        assert [id for id, _ in found] == ["\ud800", "inf", "bow", "empty", None]
-        assert {name for _, name in found} == {"gale"}
+        actual = [(row.get("event_id"), row["subscription"]) for row in lines(result.stdout)]
+        assert [id for id, _ in actual] == ["\ud800", "inf", "bow", "empty", None]
+        assert {name for _, name in actual} == {"gale"}
         for ending in ("csv", "parquet", "geoparquet", "geojson"):
             done = run("match", "strange.ndjson", "--index", index, "--out", f"m.{ending}")
             assert done.exit_code == 0
@@ -298,8 +298,8 @@ class TestMatch:
         assert pq.read_schema("views.parquet").field("id").type == pa.string_view()
         for options in ([], ["--top-k", 5]):
             rows = lines(run("match", "views.parquet", "--index", index, *options).stdout)
-            found = sorted((r["event"], r.get("event_id"), r["subscription"]) for r in rows)
-            assert found == [(0, "a", "gale"), (0, "a", "storm"), (1, None, "gale")]
+            actual = sorted((r["event"], r.get("event_id"), r["subscription"]) for r in rows)
+            assert actual == [(0, "a", "gale"), (0, "a", "storm"), (1, None, "gale")]
         assert run("match", "views.parquet", "--index", index, "-o", "m.geojson").exit_code == 0
 
     def test_many_matches_are_written_part_by_part(self, index: Path) -> None:
@@ -307,7 +307,7 @@ class TestMatch:
         result = run("match", "many.ndjson", "--index", index, "--threads", 2)
         assert [row["event"] for row in lines(result.stdout)] == list(range(25_000))
 
-    def test_bars_on_a_terminal_leave_the_output_alone(
+    def test_bars_on_a_terminal_do_not_mix_with_the_output(
         self, index: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         arguments = ["match", "events.ndjson", "--index", str(index)]
@@ -335,7 +335,7 @@ MESSAGES = [
 
 
 def best(events: list[Any], **limits: Any) -> list[tuple[object, ...]]:
-    """What each event's ranking gives, by `Matcher.rank`."""
+    """Return the ranking of each event by `Matcher.rank`."""
     matcher = Matcher()
     for row in csv.DictReader(WORDS.splitlines()):
         matcher.subscribe(row["id"], row["expression"])
@@ -383,10 +383,10 @@ class TestRanking:
             "subscriber": "harbour",
             "score": pytest.approx(0.348, abs=1e-3),
         }
-        found = [(r["subscription"], round(r["score"], 3)) for r in rows if r["event"] == 0]
-        assert found == [("harbour", 0.348), ("both", 0.258), ("storm", 0.098)]
+        actual = [(r["subscription"], round(r["score"], 3)) for r in rows if r["event"] == 0]
+        assert actual == [("harbour", 0.348), ("both", 0.258), ("storm", 0.098)]
 
-    def test_every_output_carries_the_scores(self) -> None:
+    def test_every_output_format_has_the_scores(self) -> None:
         wanted = best(MESSAGES, top_k=2)
         match = ["match", "messages.ndjson", "--subscriptions", "words.csv", "--top-k", 2, "--out"]
         for ending in ("ndjson", "csv", "parquet", "geoparquet", "geojson"):
@@ -401,11 +401,11 @@ class TestRanking:
         assert table.column_names[-2:] == ["score", "geometry"]
         assert ranking(table.to_pylist()) == wanted
         kept = [f["properties"] for f in json.loads(Path("m.geojson").read_text())["features"]]
-        found = [[*zip(f["subscriptions"], f["scores"], strict=True)] for f in kept]
-        assert found == [[w[1:] for w in wanted if w[0] == number] for number in (0, 1, 3, 4)]
+        actual = [[*zip(f["subscriptions"], f["scores"], strict=True)] for f in kept]
+        assert actual == [[w[1:] for w in wanted if w[0] == number] for number in (0, 1, 3, 4)]
 
     def test_tables(self) -> None:
-        """Columns that scores do not depend on may hold what Python has no value for."""
+        """Columns that scores do not depend on may hold values that Python cannot represent."""
         far = pa.array([2**62, None], pa.timestamp("us"))
         point = shapely.Point(6, 8)
         columns = {"text": ["Hail storm", "storm"], "wind": [25, 25], "at": far, "other": far}
@@ -425,7 +425,7 @@ class TestRanking:
             [{"text": "hail storm", "geometry": "POINT (6 8)"}]
         )
 
-    def test_subscriptions_that_ask_for_neither_words_nor_places(self) -> None:
+    def test_subscriptions_without_words_and_places(self) -> None:
         pq.write_table(pa.table({"wind": [25, 5]}), "wind.parquet")
         Path("wind.csv").write_text("id,expression\nb,wind > 20\na,wind > 20\n")
         match = ["match", "wind.parquet", "--subscriptions", "wind.csv", "--top-k", 1]
@@ -480,7 +480,7 @@ class TestStopWords:
         rows = lines(run(*match, "--stop-words", "stop.txt").stdout)
         assert [row["subscription"] for row in rows] == ["both", "storm"]
 
-    def test_an_index_keeps_them(self) -> None:
+    def test_an_index_keeps_its_spaces_stop_words(self) -> None:
         done = run("index", "words.csv", "--out", "words.index", "--stop-words", "stop.txt")
         assert done.exit_code == 0
         rows = lines(run("match", "event.ndjson", "--index", "words.index").stdout)
@@ -495,13 +495,13 @@ class TestStopWords:
         assert run("explain", '{"text": "storm"}', *expression).exit_code == 4
         assert run("explain", '{"text": "storm"}', *expression, *words).exit_code == 0
 
-    def test_what_an_expression_can_do_without_depends_on_them(self) -> None:
+    def test_simplification_depends_on_stop_words(self) -> None:
         text = "A_OVERLAPS(t, ('hail')) AND A_OVERLAPS(t, ('hail', 'cat'))"
         simplify = ["explain", "--simplify", "--expression", text, "--json"]
         assert json.loads(run(*simplify).stdout)["constraints"]["after"] == 1
-        # Now the first is no condition on a text, and so does not imply the other.
-        found = json.loads(run(*simplify, "--stop-words", "stop.txt").stdout)
-        assert found["constraints"]["after"] == 2
+        # With the stop word, the first condition is none on a text, so it does not imply the other.
+        actual = json.loads(run(*simplify, "--stop-words", "stop.txt").stdout)
+        assert actual["constraints"]["after"] == 2
 
     def test_without_a_word_in_it(self) -> None:
         Path("stop.txt").write_text("\n")
@@ -525,7 +525,7 @@ class TestSpace:
         rows = [feature("a", 179.95, 1), feature("b", 179.5, 1), feature("c", 180.5, 1)]
         Path("at.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    def test_an_index_keeps_it(self) -> None:
+    def test_an_index_keeps_its_space(self) -> None:
         done = run("index", "near.csv", "--out", "near.index", "--space", "wgs84")
         assert done.exit_code == 3
         assert "line 3" in done.stderr
@@ -533,9 +533,9 @@ class TestSpace:
         assert json.loads(run("stats", "near.index", "--json").stdout)["space"] == "wgs84"
         rows = lines(run("match", "at.ndjson", "--index", "near.index").stdout)
         assert [row["event_id"] for row in rows] == ["a"]
-        found = run("explain", "at.ndjson", "near", "--row", 1, "--index", "near.index", "--json")
-        assert found.exit_code == 4
-        explained = json.loads(found.stdout)["explanation"]["found"]
+        actual = run("explain", "at.ndjson", "near", "--row", 1, "--index", "near.index", "--json")
+        assert actual.exit_code == 4
+        explained = json.loads(actual.stdout)["explanation"]["found"]
         assert explained["unit"] == "m"
         assert explained["off_by"] == pytest.approx(explained["distance"] - 12000)
 
@@ -543,7 +543,7 @@ class TestSpace:
         match = ["match", "at.ndjson", "--subscriptions", "near.csv"]
         rows = lines(run(*match, "--space", "wgs84").stdout)
         assert [row["event_id"] for row in rows] == ["a"]
-        assert len(lines(run(*match).stdout)) == 6  # degrees: everything is near both
+        assert len(lines(run(*match).stdout)) == 6  # in degrees, all events are near both
         expression = ["--expression", "S_DWITHIN(geometry, POINT(-179.95 1), 12000)"]
         explain = ["explain", "at.ndjson", "--row", 1, *expression]
         assert run(*explain).exit_code == 0
@@ -592,7 +592,7 @@ class TestRefusals:
             assert run(*arguments).exit_code == 2, arguments
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["match", "nothing.ndjson", "--index", "hail.index"], "there is no file"),
             (["match", ".", "--index", "hail.index", "--format", "ndjson"], "is a folder"),
@@ -638,7 +638,7 @@ class TestRefusals:
         ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
     )
     @pytest.mark.usefixtures("index")
-    def test_1_and_the_reason(self, arguments: list[str], said: str) -> None:
+    def test_1_and_the_reason(self, arguments: list[str], message: str) -> None:
         Path("cut.parquet").write_bytes(Path("events.parquet").read_bytes()[:-4])
         Path("cut.geojson").write_bytes(Path("events.geojson").read_bytes()[:-4])
         Path("calm.ndjson").write_text("")
@@ -646,7 +646,7 @@ class TestRefusals:
         Path("bad.ndjson").write_text("nonsense")
         result = run(*arguments)
         assert result.exit_code == (4 if "x" * 100_000 in arguments else 1)
-        assert said in result.stderr
+        assert message in result.stderr
         assert len(result.stderr) < 2_000
 
     def test_a_damaged_index(self, index: Path) -> None:
@@ -665,7 +665,7 @@ class TestExplain:
             assert result.stdout.splitlines()[-1] == "matches: yes"
             assert "wind > 30  (wind is 42" in result.stdout
 
-    def test_4_for_none(self) -> None:
+    def test_4_for_no_match(self) -> None:
         result = run("explain", '{"wind": 20}', "storm", "--subscriptions", "hail.csv")
         assert result.exit_code == 4
         assert "unknown" in result.stdout
@@ -689,7 +689,7 @@ class TestExplain:
         assert [part["outcome"] for part in answer["explanation"]["parts"]] == ["false", "unknown"]
         assert answer["explanation"]["parts"][0]["found"] == {"off_by": 10}
 
-    def test_a_plan_says_from_what_it_expects(self, index: Path) -> None:
+    def test_a_plan_names_the_source_of_its_estimate(self, index: Path) -> None:
         for place in (["--subscriptions", "hail.csv"], ["--index", index]):
             result = run("explain", "--plan", "storm", *place)
             assert result.exit_code == 0
@@ -702,7 +702,7 @@ class TestExplain:
         result = run("explain", "--plan", "of k", "--index", "seen.index", "--json")
         (planned,) = json.loads(result.stdout)["filters"]
         assert (planned["path"], planned["expected_from"]) == ("equality", "events")
-        assert planned["selectivity"] > 0.4  # alone, it was expected of all; 7 events say otherwise
+        assert planned["selectivity"] > 0.4  # estimated from 7 events, not from the subscriptions
         assert planned["selectivity"] < 0.6
 
     def test_text_that_is_no_utf8(self) -> None:

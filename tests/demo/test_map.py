@@ -1,4 +1,4 @@
-"""The map of the demonstration: whole, right, and loading nothing from outside."""
+"""The map of the demonstration: it is complete and correct, and loads no other file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 from shapely.geometry import Point, box
 
 from fencepost.demo import city
-from fencepost.demo.city import Question
+from fencepost.demo.city import CitySubscription
 from fencepost.demo.map import write_map
 from fencepost.engine import Matcher
 
-# HTML lets these stand without an end.
+# Elements without an end tag.
 VOID = {"meta", "input", "br", "link", "img"}
 
 
 class Page(HTMLParser):
-    """What is in a page: tags with their attributes, and the text of each script and cell."""
+    """The tags of a page with their attributes, and the text of each script and cell."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,58 +63,58 @@ def read(path: Path) -> Page:
 
 
 def data_of(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.scripts[0])
-    return found
+    data: dict[str, Any] = json.loads(page.scripts[0])
+    return data
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A map of the demonstration's own city, and what should be on it."""
+    """A map of the demonstration's city, and the data that it should show."""
     rng = np.random.default_rng(3)
-    asked, happened = city.questions(rng), city.events(rng)
+    subscriptions, events = city.make_subscriptions(rng), city.make_events(rng)
     matcher = Matcher()
-    matcher.subscribe_many([{"id": q.id, "expression": q.expression} for q in asked])
-    found = matcher.match_batch(happened, sort=True).to_pylist()
-    pairs = [(happened[row["event"]]["id"], row["subscription"]) for row in found]
+    matcher.subscribe_many([{"id": s.id, "expression": s.expression} for s in subscriptions])
+    rows = matcher.match_batch(events, sort=True).to_pylist()
+    pairs = [(events[row["event"]]["id"], row["subscription"]) for row in rows]
     path = tmp_path_factory.mktemp("map") / "city.html"
-    write_map(path, asked, happened, pairs)
-    return {"path": path, "asked": asked, "happened": happened, "pairs": pairs}
+    write_map(path, subscriptions, events, pairs)
+    return {"path": path, "subscriptions": subscriptions, "events": events, "pairs": pairs}
 
 
-def test_the_map_holds_what_happened(made: dict[str, Any]) -> None:
+def test_the_map_has_all_subscriptions_events_and_matches(made: dict[str, Any]) -> None:
     page = read(made["path"])
     data = data_of(page)
-    questions, events = ([row[0] for row in data[name]] for name in ("questions", "events"))
-    assert questions == [q.id for q in made["asked"]]
-    assert events == [e["id"] for e in made["happened"]]
-    shown = [(events[event], questions[question]) for event, question in data["pairs"]]
+    subscriptions, events = ([row[0] for row in data[name]] for name in ("subscriptions", "events"))
+    assert subscriptions == [s.id for s in made["subscriptions"]]
+    assert events == [e["id"] for e in made["events"]]
+    shown = [(events[event], subscriptions[row]) for event, row in data["pairs"]]
     assert shown == made["pairs"]
-    for q, row in zip(made["asked"], data["questions"], strict=True):
-        at = data["places"][row[2]]
-        drawn = Point(at[:2]).buffer(at[2]) if q.kind == "rider" else None
-        if drawn is None:
-            assert np.abs(np.array(at) - np.array(q.place.exterior.coords[:-1])).max() < 0.06
+    for s, row in zip(made["subscriptions"], data["subscriptions"], strict=True):
+        area = data["areas"][row[2]]
+        circle = Point(area[:2]).buffer(area[2]) if s.kind == "rider" else None
+        if circle is None:
+            assert np.abs(np.array(area) - np.array(s.area.exterior.coords[:-1])).max() < 0.06
         else:
-            assert drawn.hausdorff_distance(q.place) < 0.2
-    districts = {row[2] for row in data["questions"] if row[1] == "reader"}
+            assert circle.hausdorff_distance(s.area) < 0.2
+    districts = {row[2] for row in data["subscriptions"] if row[1] == "reader"}
     assert len(districts) <= city.DISTRICTS
 
 
-def test_the_map_counts_right(made: dict[str, Any]) -> None:
+def test_the_map_has_the_right_counts(made: dict[str, Any]) -> None:
     page = read(made["path"])
     head, *rows = page.rows
     assert head == ["events", "all", "matched", "matches"]
-    kinds = {event["id"]: event["kind"] for event in made["happened"]}
+    kinds = {event["id"]: event["kind"] for event in made["events"]}
     for kind, *numbers in rows:
-        own = [p for p in made["pairs"] if kind in ("all", kinds[p[0]])]
+        kind_pairs = [p for p in made["pairs"] if kind in ("all", kinds[p[0]])]
         events = [k for k in kinds.values() if kind in ("all", k)]
-        told = [len(events), len({event for event, _ in own}), len(own)]
-        assert numbers == [f"{number:,}" for number in told]
+        expected = [len(events), len({event for event, _ in kind_pairs}), len(kind_pairs)]
+        assert numbers == [f"{number:,}" for number in expected]
     assert [row[0] for row in rows] == ["post", "taxi", "warning", "all"]
     assert f"{len(made['pairs']):,} matches" in page.title
 
 
-def test_the_map_loads_nothing_and_is_small(made: dict[str, Any]) -> None:
+def test_the_map_loads_no_other_file_and_is_small(made: dict[str, Any]) -> None:
     text = made["path"].read_text(encoding="utf-8")
     page = read(made["path"])
     for tag, attributes in page.tags:
@@ -131,7 +131,7 @@ def test_the_map_loads_nothing_and_is_small(made: dict[str, Any]) -> None:
     assert made["path"].stat().st_size < 2_000_000
 
 
-def test_everything_to_operate_has_a_name(made: dict[str, Any]) -> None:
+def test_every_control_has_an_accessible_name(made: dict[str, Any]) -> None:
     page = read(made["path"])
     html = next(attributes for tag, attributes in page.tags if tag == "html")
     assert html["lang"] == "en"
@@ -144,13 +144,13 @@ def test_everything_to_operate_has_a_name(made: dict[str, Any]) -> None:
     assert any(attributes.get("aria-live") == "polite" for _, attributes in page.tags)
 
 
-def test_texts_cannot_leave_the_data(tmp_path: Path) -> None:
+def test_texts_cannot_break_out_of_the_data(tmp_path: Path) -> None:
     text = "</script><script>alert('1')</script> $title ${data} <!-- é \u2028"
-    asked = [Question("q", text, text, "warehouse", box(0, 0, 1, 1))]
-    happened = [{"id": "e", "kind": "post", "geometry": Point(0.5, 0.5), "text": text}]
-    write_map(tmp_path / "city.html", asked, happened, [("e", "q")])
+    subscriptions = [CitySubscription("q", text, text, "warehouse", box(0, 0, 1, 1))]
+    events = [{"id": "e", "kind": "post", "geometry": Point(0.5, 0.5), "text": text}]
+    write_map(tmp_path / "city.html", subscriptions, events, [("e", "q")])
     page = read(tmp_path / "city.html")
     assert len(page.scripts) == 2
     data = data_of(page)
-    assert data["questions"][0][3:] == [text, text]
+    assert data["subscriptions"][0][3:] == [text, text]
     assert data["events"][0][3] == text

@@ -80,7 +80,7 @@ def test_dictionaries_structures_and_encoded_lists() -> None:
     assert rows_of(nested) == [1]
 
 
-def test_what_is_under_a_null_does_not_matter() -> None:
+def test_bytes_under_a_null_are_ignored() -> None:
     offsets = pa.py_buffer(np.array([0, 2, 4], np.int32))
     buffers = [pa.py_buffer(b"\x01"), offsets, pa.py_buffer(b"ok\xff\xfe")]
     assert rows_of(pa.Array.from_buffers(pa.string(), 2, buffers)) == []
@@ -97,7 +97,7 @@ def test_values_that_python_cannot_hold_are_no_bad_text() -> None:
     assert rows_of(pa.StructArray.from_arrays([texts, far], ["text", "at"])) == [0]
 
 
-def test_the_reason_says_where() -> None:
+def test_the_reason_names_the_byte() -> None:
     ((row, reason),) = find_invalid_utf8(
         as_text([b"a", "Zürich".encode("latin-1")], pa.string()), "name"
     )

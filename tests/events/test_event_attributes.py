@@ -1,4 +1,4 @@
-"""What is an event, and what its attributes are called."""
+"""Values that are events, and the names of their attributes."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def feature(**members: object) -> dict[str, object]:
     ],
     ids=stable_name,
 )
-def test_a_mapping_that_is_no_feature_is_returned_as_it_is(event: object) -> None:
+def test_a_mapping_that_is_no_feature_is_returned_itself(event: object) -> None:
     assert attributes(event) is event
 
 
-def test_a_type_that_answers_equality_with_an_array_is_no_feature() -> None:
+def test_a_type_whose_equality_gives_an_array_is_no_feature() -> None:
     event = {"type": pd.Series(["Feature", "x"])}
     assert attributes(event) is event
 
 
-def test_looking_for_a_type_adds_nothing_to_a_defaultdict() -> None:
+def test_reading_the_type_adds_nothing_to_a_defaultdict() -> None:
     event: dict[str, object] = defaultdict(list)
     assert attributes(event) == {}
 
 
-def test_a_name_may_be_a_kind_of_string() -> None:
+def test_a_name_may_be_of_a_subclass_of_str() -> None:
     class Name(str):
         __slots__ = ()
 
@@ -64,7 +64,7 @@ def test_a_name_may_be_a_kind_of_string() -> None:
     assert attributes(event)["a"] == 1
 
 
-def test_values_are_not_looked_at() -> None:
+def test_values_are_not_touched() -> None:
     class Hostile:
         def __getattribute__(self, name: str) -> object:
             raise AssertionError(name)
@@ -78,43 +78,43 @@ def test_values_are_not_looked_at() -> None:
 
 
 def test_members_and_properties_of_a_feature_are_attributes() -> None:
-    found = attributes(feature(id=7, geometry=POINT, properties={"name": "x", "wind": 3}))
-    assert found["id"] == 7
-    assert found["geometry"] is POINT
-    assert found["name"] == found["properties.name"] == "x"
-    assert found["wind"] == found["properties.wind"] == 3
+    by_name = attributes(feature(id=7, geometry=POINT, properties={"name": "x", "wind": 3}))
+    assert by_name["id"] == 7
+    assert by_name["geometry"] is POINT
+    assert by_name["name"] == by_name["properties.name"] == "x"
+    assert by_name["wind"] == by_name["properties.wind"] == 3
 
 
 def test_properties_called_id_and_geometry_need_the_prefix() -> None:
-    found = attributes(feature(id=7, geometry=POINT, properties={"id": 8, "geometry": "mine"}))
-    assert found["id"] == 7
-    assert found["geometry"] is POINT
-    assert found["properties.id"] == 8
-    assert found["properties.geometry"] == "mine"
+    by_name = attributes(feature(id=7, geometry=POINT, properties={"id": 8, "geometry": "mine"}))
+    assert by_name["id"] == 7
+    assert by_name["geometry"] is POINT
+    assert by_name["properties.id"] == 8
+    assert by_name["properties.geometry"] == "mine"
 
 
 def test_a_property_does_not_stand_in_for_a_member_that_is_absent() -> None:
-    found = attributes(feature(properties={"id": 8, "geometry": "mine"}))
-    assert found.get("id") is None
-    assert found.get("geometry") is None
+    by_name = attributes(feature(properties={"id": 8, "geometry": "mine"}))
+    assert by_name.get("id") is None
+    assert by_name.get("geometry") is None
 
 
 def test_properties_called_like_members_that_are_no_attributes_keep_their_names() -> None:
     properties = {"type": "storm", "properties": 1, "bbox": 2}
-    found = attributes(feature(bbox=[0, 0, 1, 1], properties=properties))
-    assert {name: found[name] for name in properties} == properties
+    by_name = attributes(feature(bbox=[0, 0, 1, 1], properties=properties))
+    assert {name: by_name[name] for name in properties} == properties
 
 
 def test_other_members_are_no_attributes() -> None:
-    found = attributes(feature(bbox=[0, 0, 1, 1], when="now", properties={}))
-    assert set(found) == {"id", "geometry"}
+    by_name = attributes(feature(bbox=[0, 0, 1, 1], when="now", properties={}))
+    assert set(by_name) == {"id", "geometry"}
 
 
-def test_the_prefix_goes_before_a_property_that_has_it_in_its_name() -> None:
-    found = attributes(feature(properties={"x": 1, "properties.x": 2, "properties.y": 3}))
-    assert found["properties.x"] == 1
-    assert found["properties.properties.x"] == 2
-    assert found["properties.y"] == found["properties.properties.y"] == 3
+def test_a_prefixed_name_hides_a_property_of_that_name() -> None:
+    by_name = attributes(feature(properties={"x": 1, "properties.x": 2, "properties.y": 3}))
+    assert by_name["properties.x"] == 1
+    assert by_name["properties.properties.x"] == 2
+    assert by_name["properties.y"] == by_name["properties.properties.y"] == 3
 
 
 @pytest.mark.parametrize("members", [{}, {"properties": None}, {"properties": {}}], ids=stable_name)
@@ -122,7 +122,7 @@ def test_a_feature_may_lack_properties(members: dict[str, object]) -> None:
     assert attributes(feature(**members)) == {"id": None, "geometry": None}
 
 
-def test_a_feature_is_left_alone() -> None:
+def test_a_feature_is_not_changed() -> None:
     properties = {"id": 1, "a": 2}
     event = feature(id=3, properties=properties)
     attributes(event)
@@ -159,11 +159,11 @@ def test_a_geopandas_row_is_an_event() -> None:
 def test_a_row_of_geometries_only_is_an_event() -> None:
     places = geopandas.GeoDataFrame({"geometry": [shapely.Point(1, 2)]}, geometry="geometry")
     places["goal"] = geopandas.GeoSeries([shapely.Point(3, 4)])
-    found = attributes(places.iloc[0])
-    assert found == {"geometry": shapely.Point(1, 2), "goal": shapely.Point(3, 4)}
+    by_name = attributes(places.iloc[0])
+    assert by_name == {"geometry": shapely.Point(1, 2), "goal": shapely.Point(3, 4)}
 
 
-# --- What is no event -------------------------------------------------------------------------
+# --- Values that are no events ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,9 @@ def test_a_row_of_geometries_only_is_an_event() -> None:
         ),
     ],
 )
-def test_what_is_no_event_is_refused_with_advice(event: Any, saw: str, advice: str) -> None:
+def test_values_that_are_no_events_are_refused_with_advice(
+    event: Any, saw: str, advice: str
+) -> None:
     with pytest.raises(ModelError) as caught:
         attributes(event)
     assert saw in str(caught.value)

@@ -1,4 +1,4 @@
-"""An event table reads each attribute once, and says the same of any form of the same events."""
+"""An event table reads each value once, and gives equal values for any form of equal events."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ FORMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_forms_say_the_same(form: str) -> None:
+def test_all_forms_give_the_same_values(form: str) -> None:
     table = EventTable.read(FORMS[form], Space.WGS84)
     assert len(table) == 4
-    assert table.numbers.tolist() == [0, 1, 2, 3]
+    assert table.source_rows.tolist() == [0, 1, 2, 3]
     assert table.bad == []
     assert list(table.values("id")) == [0, 1, 2, 3]
     assert [row["id"] for row in table.rows()] == [0, 1, 2, 3]
@@ -85,20 +85,20 @@ def test_geometries_are_read_once(form: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("form", ["Arrow", "features"])
-def test_rows_that_are_left_out(form: str) -> None:
+def test_tables_without_some_rows(form: str) -> None:
     table = EventTable.read(FORMS[form]).without({1: "first", 3: "last"})
-    assert table.numbers.tolist() == [0, 2]
+    assert table.source_rows.tolist() == [0, 2]
     assert table.bad == [(1, "first"), (3, "last")]
     assert list(table.values("id")) == [0, 2]
     again = table.without({1: "third"})
-    assert again.numbers.tolist() == [0]
+    assert again.source_rows.tolist() == [0]
     assert again.bad == [(1, "first"), (2, "third"), (3, "last")]
     assert len(again.without({0: "all"})) == 0
 
 
-def test_what_is_no_event_is_said_by_row() -> None:
+def test_rows_that_are_no_events_are_reported() -> None:
     table = EventTable.read([{"n": 1}, 7, {"n": 2}, {3: 4}])
-    assert table.numbers.tolist() == [0, 2]
+    assert table.source_rows.tolist() == [0, 2]
     assert [row for row, _ in table.bad] == [1, 3]
 
 
@@ -106,31 +106,31 @@ def test_text_that_is_not_utf8() -> None:
     ends = pa.py_buffer(np.array([0, 1, 2, 3], np.int32))
     bad = pa.StringArray.from_buffers(3, ends, pa.py_buffer(b"a\xffc"))
     table = EventTable.read(pa.table({"t": bad, "n": [1, 2, 3]}))
-    assert table.without_invalid_text({"n"}).numbers.tolist() == [0, 1, 2]
+    assert table.without_invalid_text({"n"}).source_rows.tolist() == [0, 1, 2]
     checked = table.without_invalid_text({"t"})
-    assert checked.numbers.tolist() == [0, 2]
+    assert checked.source_rows.tolist() == [0, 2]
     ((row, reason),) = checked.bad
     assert row == 1
     assert "'t'" in reason
 
 
-def test_what_is_no_table_is_refused() -> None:
-    for given in (5, "text", {"n": 1}, {"type": "FeatureCollection"}):
+def test_values_that_are_no_table_are_refused() -> None:
+    for value in (5, "text", {"n": 1}, {"type": "FeatureCollection"}):
         with pytest.raises(ModelError, match="no table of events"):
-            EventTable.read(given)
+            EventTable.read(value)
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(ModelError, match="one name"):
+    with pytest.raises(ModelError, match="the same name"):
         EventTable.read(twice)
 
 
 def test_a_table_read_for_another_space_is_refused() -> None:
     table = EventTable.read([{"n": 1}], Space.WGS84)
     assert EventTable.read(table, Space.WGS84) is table
-    with pytest.raises(ModelError, match="read them anew"):
+    with pytest.raises(ModelError, match="read them again in that space"):
         EventTable.read(table, Space.PLANAR)
 
 
-def test_coordinates_are_geometries_where_asked() -> None:
+def test_coordinates_are_geometries_on_request() -> None:
     column = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float64(), 2))
     table = EventTable.read(pa.table({"p": column}))
     assert list(table.values("p")) == [[1.0, 2.0], [3.0, 4.0]]

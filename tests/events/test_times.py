@@ -1,4 +1,4 @@
-"""Times are exact to the nanosecond, and what is not quite a time is none."""
+"""Instants are exact to the nanosecond, and texts that are almost times are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timede
 
 
 def microseconds(value: datetime) -> int:
-    """Since 1970 by the arithmetic of `datetime`, the twin that knows no nanoseconds."""
+    """Return microseconds since 1970 by `datetime`, the reference."""
     return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
@@ -100,11 +100,11 @@ def test_a_date_is_its_first_instant() -> None:
         "2024-05-0１T12:00:00Z",
         "2024-05-01T12:00:60Z",
         "0000-05-01T12:00:00Z",
-        "0001-01-01T00:00:00+00:01",  # in UTC the year before
+        "0001-01-01T00:00:00+00:01",  # the year 0 in UTC
         "9999-12-31T23:59:59-00:01",
     ],
 )
-def test_what_is_no_time(text: str) -> None:
+def test_texts_that_are_no_times(text: str) -> None:
     assert parse_instant(text) is None
 
 
@@ -120,16 +120,16 @@ def test_agrees_with_datetime(value: datetime) -> None:
 @example(FIRST)
 @example(LAST)
 @example(-1)
-def test_what_is_written_is_read(nanoseconds: int) -> None:
+def test_formatting_and_parsing_round_trip(nanoseconds: int) -> None:
     assert parse_instant(format_instant(nanoseconds)) == (nanoseconds, False)
     assert parse_instant(format_date(nanoseconds)) == (nanoseconds // DAY * DAY, True)
 
 
 @pytest.mark.parametrize("nanoseconds", [FIRST - 1, LAST + 1, 10**40])
-def test_years_that_cannot_be_written(nanoseconds: int) -> None:
-    with pytest.raises(ValueError, match="no year of 0001 to 9999"):
+def test_years_out_of_range_cannot_be_formatted(nanoseconds: int) -> None:
+    with pytest.raises(ValueError, match="outside the years 0001 to 9999"):
         format_instant(nanoseconds)
-    with pytest.raises(ValueError, match="no year of 0001 to 9999"):
+    with pytest.raises(ValueError, match="outside the years 0001 to 9999"):
         format_date(nanoseconds)
 
 
@@ -169,7 +169,7 @@ def test_naive_is_utc_and_dates_are_midnight() -> None:
 @pytest.mark.parametrize(
     "value", [None, pd.NaT, np.datetime64("NaT"), "1970-01-01", 0, 0.0, True, np.int64(5), object()]
 )
-def test_what_is_no_time_object(value: object) -> None:
+def test_values_that_are_no_times(value: object) -> None:
     assert instant_of(value) is None
 
 
@@ -207,6 +207,6 @@ LIKE_TIMES = st.one_of(
 @given(st.lists(LIKE_TIMES, max_size=8))
 @example(["1700-01-01T00:00:00Z", "2259-12-31T23:59:59.999999999Z", "2023-02-29T00:00:00Z"])
 @example(["2024-02-29T00:00:00.Z", "2024-02-29T00:00:00.1Z", ""])
-def test_many_texts_are_read_as_each_of_them(texts: list[str]) -> None:
+def test_many_texts_are_parsed_like_each_alone(texts: list[str]) -> None:
     one_by_one = [parse_instant(text) for text in texts]
-    assert parse_instants(texts) == [None if one is None else one[0] for one in one_by_one]
+    assert parse_instants(texts) == [None if parsed is None else parsed[0] for parsed in one_by_one]

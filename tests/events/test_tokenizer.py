@@ -20,7 +20,7 @@ def is_word_character(char: str) -> bool:
 
 
 def words_one_by_one(text: str) -> list[str]:
-    """The rule as it is written: cut first, then fold."""
+    """Return tokens by the rule as documented: split first, then fold."""
     words = [""]
     for char in text:
         if is_word_character(char):
@@ -81,8 +81,8 @@ def test_the_rule_for_every_code_point() -> None:
         assert tokenize(f"a{char}b") == words_one_by_one(f"a{char}b"), hex(code)
 
 
-def test_folding_keeps_word_characters_and_others_apart() -> None:
-    """So that a text may be folded before it is cut into words."""
+def test_folding_maps_word_characters_to_word_characters() -> None:
+    """Hence a text may be folded before it is split into words."""
     mixed = [
         hex(code)
         for code in range(sys.maxunicode + 1)
@@ -98,7 +98,7 @@ def test_folding_first_or_last_makes_no_difference(text: str) -> None:
 
 
 @given(TEXTS)
-def test_tokens_are_distinct_words_that_stay_as_they_are(text: str) -> None:
+def test_tokens_are_distinct_and_tokenize_to_themselves(text: str) -> None:
     tokens = tokenize(text)
     assert len(set(tokens)) == len(tokens)
     assert all(tokens)
@@ -107,12 +107,12 @@ def test_tokens_are_distinct_words_that_stay_as_they_are(text: str) -> None:
 
 
 @given(TEXTS)
-def test_surrogates_separate_like_any_other_sign(text: str) -> None:
+def test_surrogates_are_separators(text: str) -> None:
     assert tokenize(text.encode("utf-8", "replace").decode()) == tokenize(text)
 
 
 @given(TEXTS, TEXTS)
-def test_texts_apart_have_the_tokens_of_both(first: str, second: str) -> None:
+def test_two_texts_joined_by_a_space_have_the_tokens_of_both(first: str, second: str) -> None:
     assert set(tokenize(f"{first} {second}")) == {*tokenize(first), *tokenize(second)}
 
 
@@ -133,8 +133,8 @@ def test_keywords(items: list[str], tokens: tuple[str, ...]) -> None:
 @given(TEXTS, st.lists(TEXTS, max_size=3))
 def test_a_tokenizer_leaves_stop_words_out(text: str, left_out: list[str]) -> None:
     tokenizer = Tokenizer.without(left_out)
-    gone = {token for one in left_out for token in words_one_by_one(one)}
-    expected = [token for token in words_one_by_one(text) if token not in gone]
+    stop_words = {token for word in left_out for token in words_one_by_one(word)}
+    expected = [token for token in words_one_by_one(text) if token not in stop_words]
     assert tokenizer.tokens(text) == expected
     assert tokenizer.keywords([text, *left_out]) == tuple(expected)
     assert Tokenizer.without(tokenizer.stop_words) == tokenizer

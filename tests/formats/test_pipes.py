@@ -23,7 +23,7 @@ def subscriptions(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, subscriptions: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(tmp_path: Path, subscriptions: Path) -> None:
     events = tmp_path / "events.ndjson"
     events.write_text('{"wind": 2}\n' * 100_000)
     arguments = ["match", str(events), "--subscriptions", str(subscriptions)]
@@ -34,13 +34,13 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, subscriptions: Path
         assert process.stderr is not None
         assert process.stdout.readline().startswith(b'{"event": 0')
         process.stdout.close()
-        said = process.stderr.read()
+        stderr = process.stderr.read()
         assert process.wait() == 141
-    assert said == b""
+    assert stderr == b""
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_an_open_pipe_is_answered_line_by_line(subscriptions: Path, threads: str) -> None:
+def test_lines_of_an_open_pipe_are_matched_at_once(subscriptions: Path, threads: str) -> None:
     arguments = ["match", "-", "--subscriptions", str(subscriptions), "--threads", threads]
     with subprocess.Popen(
         [*COMMAND, *arguments],
@@ -78,8 +78,8 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, subscriptions: Pa
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        said = process.stderr.read()
+        stderr = process.stderr.read()
         assert process.wait() == 130
-    assert b"Traceback" not in said
+    assert b"Traceback" not in stderr
     assert not out.exists()
     assert list(tmp_path.glob(".matches*")) == []

@@ -1,4 +1,4 @@
-"""Events from every format, and what is said of files that are broken."""
+"""Events of every format, and the errors of broken files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class TestLines:
         assert "UTF-8" in letters[5].reason
         assert "deep" in letters[6].reason
 
-    def test_a_line_that_nests_too_deep_for_what_follows(self, tmp_path: Path) -> None:
+    def test_a_line_that_nests_too_deep(self, tmp_path: Path) -> None:
         path = tmp_path / "events.ndjson"
         deep = '{"a": ' + "[" * 300 + "]" * 300 + "}"
         text = json.dumps({"a": "[" * 300})
@@ -98,7 +98,7 @@ class TestLines:
         assert reasons(letters) == [(0, 1)]
         assert batches[0].rows.tolist() == [1, 2]
 
-    def test_a_whole_collection_on_a_line_says_what_to_do(self, tmp_path: Path) -> None:
+    def test_a_collection_on_a_line_is_refused_with_advice(self, tmp_path: Path) -> None:
         path = tmp_path / "events.ndjson"
         path.write_text(json.dumps({"type": "FeatureCollection", "features": FEATURES}))
         _, letters = collected(path)
@@ -106,21 +106,21 @@ class TestLines:
 
     def test_a_line_that_is_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "events.ndjson"
-        long = json.dumps({"a": "x" * (line_batches.LINE_BYTES + 10)})
+        long = json.dumps({"a": "x" * (line_batches.MAX_LINE_BYTES + 10)})
         path.write_text(f'{{"a": 1}}\n{long}\n{{"a": 2}}\n')
         batches, letters = collected(path)
         assert events_of(batches) == [{"a": 1}, {"a": 2}]
         assert [batch.rows.tolist() for batch in batches] == [[0, 2]]
         assert "bytes" in letters[0].reason
 
-    def test_lines_of_any_length_are_put_together(self) -> None:
+    def test_lines_across_chunks_are_joined(self) -> None:
         texts = [b"x" * n for n in (0, 1, 5, 1_000_000, 3, 300_000)]
         got = list(line_batches.line_batches(io.BytesIO(b"\n".join(texts))))
         assert [line.text for batch in got for line in batch.lines] == texts
         cut = [
             x for b in line_batches.line_batches(io.BytesIO(b"\n".join(texts)), 10) for x in b.lines
         ]
-        assert [line.too_long for line in cut] == [False, False, False, True, False, True]
+        assert [line.is_too_long for line in cut] == [False, False, False, True, False, True]
         assert [line.length for line in cut] == [len(text) for text in texts]
 
     def test_batches_hold_ten_thousand(self, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ class TestGeoJson:
         assert batches[0].rows.tolist() == [1]
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             (b"", "no JSON"),
             (b"  ", "no JSON"),
@@ -193,10 +193,10 @@ class TestGeoJson:
             (b"[" + b"9" * 5_000 + b"]", "digits"),
         ],
     )
-    def test_a_broken_file(self, tmp_path: Path, content: bytes, said: str) -> None:
+    def test_a_broken_file(self, tmp_path: Path, content: bytes, message: str) -> None:
         path = tmp_path / "events.geojson"
         path.write_bytes(content)
-        with pytest.raises(FencepostError, match=said):
+        with pytest.raises(FencepostError, match=message):
             collected(path)
 
 
@@ -207,7 +207,7 @@ class TestParquet:
         batches, _ = collected(path)
         assert events_of(batches) == [{"id": 7, "wind": 1.5}, {"id": 8, "wind": None}]
 
-    def test_only_the_columns_asked_for(self, tmp_path: Path) -> None:
+    def test_a_selection_of_columns(self, tmp_path: Path) -> None:
         path = tmp_path / "events.parquet"
         pq.write_table(pa.table({"id": [7, 8], "wind": [1.5, None]}), path)
         batches, _ = collected(path, columns={"wind", "other"})
@@ -230,11 +230,11 @@ class TestParquet:
         matcher = Matcher()
         near = f"S_INTERSECTS(area, {geometry.wkt})"
         matcher.subscribe("near", near)
-        # Between two attributes each row is looked at in Python.
+        # A relation of two attributes is evaluated in Python, row by row.
         matcher.subscribe("itself", "S_EQUALS(area, area)")
         matcher.subscribe("far", "S_INTERSECTS(area, POINT (99 99))")
-        found = matcher.match_batch(batch.events, sort=True).column("subscription").to_pylist()
-        assert found == ["itself", "near"]
+        ids = matcher.match_batch(batch.events, sort=True).column("subscription").to_pylist()
+        assert ids == ["itself", "near"]
 
     def test_registered_geoarrow_types_and_slices(self, tmp_path: Path) -> None:
         column = geoarrow.as_geoarrow(["LINESTRING (0 0, 1 1)", "LINESTRING (5 5, 6 6)"])
@@ -312,15 +312,20 @@ class TestWholeFiles:
             collected(tmp_path / name)
 
     @pytest.mark.parametrize(
-        ("name", "said"),
-        [("x.txt", "--format"), ("x", "--format"), ("x.ndjson.gz", "unpack"), ("x.csv", "is CSV")],
+        ("name", "message"),
+        [
+            ("x.txt", "--format"),
+            ("x", "--format"),
+            ("x.ndjson.gz", "decompress"),
+            ("x.csv", "is CSV"),
+        ],
     )
-    def test_a_format_that_is_not_read(self, tmp_path: Path, name: str, said: str) -> None:
+    def test_an_unsupported_format(self, tmp_path: Path, name: str, message: str) -> None:
         (tmp_path / name).write_text("{}")
-        with pytest.raises(FencepostError, match=said):
+        with pytest.raises(FencepostError, match=message):
             collected(tmp_path / name)
 
-    def test_a_format_that_is_said(self, tmp_path: Path) -> None:
+    def test_a_format_by_name(self, tmp_path: Path) -> None:
         path = tmp_path / "events.txt"
         path.write_text('{"a": 1}\n{"a": 2}\n')
         assert len(events_of(collected(path, format=Format.NDJSON)[0])) == 2

@@ -70,9 +70,7 @@ class TestEveryFormat:
         assert letters == []
         assert matcher.match({"area": "POINT (1 1)", "wind": 1}) == ["calm", "storm"]
 
-    def test_an_id_that_is_there_before_and_an_expression_that_is_none(
-        self, tmp_path: Path, ending: str
-    ) -> None:
+    def test_a_repeated_id_and_an_invalid_expression(self, tmp_path: Path, ending: str) -> None:
         bad = {**ROWS[1], "expression": "wind >"}
         rows = [{**bad, "id": "broken"}, ROWS[0], ROWS[1], ROWS[0]]
         matcher, letters = subscribed(write(tmp_path / f"subscriptions.{ending}", rows))
@@ -88,8 +86,8 @@ class TestIds:
     def test_whole_numbers_become_text(self, tmp_path: Path) -> None:
         rows = [{"id": 7, "expression": "a = 1", "subscriber": 8}]
         for ending in ("ndjson", "parquet"):
-            found, _ = read(write(tmp_path / f"subscriptions.{ending}", rows))
-            assert (found[0]["id"], found[0]["subscriber"]) == ("7", "8")
+            values, _ = read(write(tmp_path / f"subscriptions.{ending}", rows))
+            assert (values[0]["id"], values[0]["subscriber"]) == ("7", "8")
 
     def test_the_id_of_a_feature_comes_first(self, tmp_path: Path) -> None:
         path = tmp_path / "subscriptions.geojson"
@@ -98,7 +96,7 @@ class TestIds:
         assert read(path)[0][0]["id"] == "own"
 
     @pytest.mark.parametrize("id", [None, "", True, 1.5, [1], {"a": 1}, "\ud800"])
-    def test_an_id_that_is_none(self, tmp_path: Path, id: object) -> None:
+    def test_an_invalid_id(self, tmp_path: Path, id: object) -> None:
         path = tmp_path / "subscriptions.ndjson"
         path.write_text(json.dumps({"id": id, "expression": "a = 1"}))
         matcher, letters = subscribed(path)
@@ -111,7 +109,7 @@ class TestIds:
         assert len(matcher) == 10_050
         assert [letter.row for letter in letters] == list(range(10_050, 10_100))
         assert letters[0].line == 10_051
-        assert "before" in letters[0].reason
+        assert "earlier" in letters[0].reason
 
 
 class TestExpressions:
@@ -134,7 +132,7 @@ class TestExpressions:
         ],
         ids=lambda e: repr(e)[:40].replace("\\", ""),
     )
-    def test_one_that_cannot_be_used_is_set_aside(self, tmp_path: Path, expression: object) -> None:
+    def test_an_invalid_expression_is_set_aside(self, tmp_path: Path, expression: object) -> None:
         path = tmp_path / "subscriptions.ndjson"
         row = {"id": "bad", "expression": expression}
         path.write_text(json.dumps(row) + "\n" + json.dumps(ROWS[0]) + "\n")
@@ -204,17 +202,17 @@ class TestCsv:
         assert letters[0].line == 2
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("", "is empty"),
             ("a,b\n", "no column id and no expression"),
             ("id\n", "no column expression"),
         ],
     )
-    def test_a_header_that_does_not_serve(self, tmp_path: Path, text: str, said: str) -> None:
+    def test_an_invalid_header(self, tmp_path: Path, text: str, message: str) -> None:
         path = tmp_path / "s.csv"
         path.write_text(text)
-        with pytest.raises(FencepostError, match=said):
+        with pytest.raises(FencepostError, match=message):
             read(path)
 
 

@@ -1,4 +1,4 @@
-"""What is refused and why, and how what is accepted is laid out."""
+"""Geometries that are refused, with the reasons, and the layout of accepted geometries."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read(*values: object) -> Shapes:
 
 
 def chains(g: ShapeArrays, row: int) -> list[list[XY]]:
-    """The chains of a shape as lists of points."""
+    """Return the chains of a shape as lists of points."""
     first, stop = g.shapes["chain"][row : row + 2].tolist()
     starts = g.chains["start"][first : stop + 1].tolist()
     xy = list(zip(g.x.tolist(), g.y.tolist(), strict=True))
@@ -72,10 +72,10 @@ def doubled_area(ring: Sequence[XY]) -> Fraction:
     return sum((ax * by - ay * bx for (ax, ay), (bx, by) in pairwise(exact)), Fraction(0))
 
 
-# ---------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------- refused geometries
 
 REFUSED = [
-    # What is wrong, and all the places that may be named.
+    # The reason, and all places that may be reported.
     ("LINESTRING(1 2,1 2)", FEW, [(1, 2)]),
     ("MULTILINESTRING((0 0,1 1),(3 2,3 2,3 2))", FEW, [(3, 2)]),
     ("POLYGON((3 1,3 1,3 1,3 1))", FEW, [(3, 1)]),
@@ -182,7 +182,7 @@ def test_accepted(text: str) -> None:
 
 
 def rings_of(geometry: BaseGeometry) -> list[tuple[int, Polygon]]:
-    """Each ring as a polygon of its own, with the number of its part."""
+    """Return each ring as a polygon, with the number of its part."""
     return [
         (number, Polygon(ring))
         for number, part in enumerate(shapely.get_parts(geometry))
@@ -191,7 +191,7 @@ def rings_of(geometry: BaseGeometry) -> list[tuple[int, Polygon]]:
 
 
 def true_reasons(geometry: BaseGeometry) -> set[str]:
-    """Every reason that may be given, found ring by ring and pair by pair of rings."""
+    """Return every reason that may be reported, from checks of each ring and each pair of rings."""
     rings = rings_of(geometry)
     by_verdict = {
         "too few distinct points": {FEW, SPIKE},
@@ -203,7 +203,7 @@ def true_reasons(geometry: BaseGeometry) -> set[str]:
         zip(rings, verdicts, strict=True), 2
     ):
         if bad or bad_too:
-            # No areas to speak of: what the rings have in common as lines.
+            # A degenerate ring has no area, so the rings are compared as lines.
             common = _common_dimension(one.exterior, other.exterior)
             found |= {"F": set(), "0": {CROSS}, "1": {CROSS, SHARED}}[common]
             continue
@@ -236,7 +236,7 @@ def _common_dimension(one: BaseGeometry, other: BaseGeometry) -> str:
 
 
 def rays_at(geometry: BaseGeometry, place: XY) -> list[float]:
-    """The directions of the edges that leave a place on the rings of a geometry."""
+    """Return the directions of the edges that leave a place on the rings of a geometry."""
     edges = [edge for _, ring in rings_of(geometry) for edge in pairwise(ring.exterior.coords)]
     return [
         math.atan2(end[1] - place[1], end[0] - place[0])
@@ -248,7 +248,7 @@ def rays_at(geometry: BaseGeometry, place: XY) -> list[float]:
 
 
 def is_a_contact(geometry: BaseGeometry, place: XY) -> bool:
-    """Whether more than one pass of the rings runs through a place, or one doubles back there."""
+    """Return whether the rings pass through a place more than once, or double back there."""
     rays = rays_at(geometry, place)
     return len(rays) > 2 or (len(rays) == 2 and abs(rays[0] - rays[1]) < 1e-9)
 
@@ -261,7 +261,7 @@ class Judged(NamedTuple):
 
 
 def judged(geometries: Sequence[BaseGeometry]) -> Judged:
-    """What `Shapes` says about geometries, held against the reference."""
+    """Compare the verdicts of `Shapes` on geometries with the reference."""
     shapes = Shapes.read(list(geometries))
     problems = {problem.row: problem for problem in shapes.problems}
     found = Judged(Counter(), [], [], [])
@@ -308,7 +308,7 @@ def test_reasons_are_true(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(6, quick=2))
-def test_places_are_where_it_goes_wrong(seed: int) -> None:
+def test_places_are_those_of_the_defects(seed: int) -> None:
     assert judged_suspects(seed).wrong_places == []
 
 
@@ -318,7 +318,7 @@ ring_of_points = st.lists(st.tuples(numbers, numbers), min_size=3, max_size=7)
 
 @given(st.lists(st.lists(ring_of_points, min_size=1, max_size=3), min_size=1, max_size=3))
 @example([[[(0.0, 0.0), (3.0, 0.0), (0.0, 3.0)], [(0.0, 0.0), (1.0, 1.0), (1.5, 1.5)]]])
-def test_verdicts_on_anything(parts: list[list[list[XY]]]) -> None:
+def test_verdicts_on_random_rings(parts: list[list[list[XY]]]) -> None:
     geometry = MultiPolygon([Polygon(shell, holes) for shell, *holes in parts])
     assert bool(read(geometry).problems) == (defect(geometry) is not None)
 
@@ -329,8 +329,8 @@ def test_valid_families_are_accepted(family: str) -> None:
     assert Shapes.read(geometries).problems == ()
 
 
-def test_near_contacts_are_told_apart() -> None:
-    """A hole's vertex on its shell, a hair inside and a hair outside."""
+def test_near_contacts_are_distinguished() -> None:
+    """A vertex of a hole lies on the shell, or one rounding step inside or outside."""
 
     def holed(x: float) -> Polygon:
         return Polygon([(0, 0), (0.3, 0.1), (0.1, 0.3)], [[(0.05, 0.05), (x, 0.1), (0.1, 0.09)]])
@@ -341,7 +341,7 @@ def test_near_contacts_are_told_apart() -> None:
     assert judged([holed(x) for x in xs]).wrong_verdicts == []
 
 
-def test_every_bad_row_is_named_and_the_others_are_not_touched() -> None:
+def test_every_bad_row_is_reported_and_good_rows_are_not_affected() -> None:
     good = [a for a, _ in pairs("holes", 2001, 60)]
     mixed: list[object] = []
     for k, geometry in enumerate(good):
@@ -356,7 +356,7 @@ def test_every_bad_row_is_named_and_the_others_are_not_touched() -> None:
 
 
 def test_a_bad_row_has_no_relation_to_anything() -> None:
-    """Whatever was wrong with it, its box is empty and its relation is disjoint."""
+    """The box of a bad row is empty, and its relation is disjoint, for each reason."""
     shapes = read(*(text for text, _, _ in REFUSED), None, "POINT EMPTY")
     bad = shapes.arrays.shapes[:-1]
     assert (bad["dimension"] == -1).all()
@@ -378,11 +378,11 @@ def test_real_invalid_polygons_are_refused() -> None:
         assert is_a_contact(geometry, problem.place), problem
 
 
-# ------------------------------------------------------------------------------- how it is laid out
+# ------------------------------------------------------------------------------------------- layout
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_layout_keeps_its_promises(family: str) -> None:
+def test_layout_keeps_its_invariants(family: str) -> None:
     geometries = [a for a, _ in pairs(family, 2002, 12 if "strips" in family else 200)]
     shapes = Shapes.read_all(geometries)
     g = shapes.arrays
@@ -390,7 +390,7 @@ def test_layout_keeps_its_promises(family: str) -> None:
         paths = chains(g, row)
         dimension = int(shapely.get_dimensions(geometry))
         assert g.shapes["dimension"][row] == dimension
-        # Nothing lost, nothing invented.
+        # The layout has all coordinates, and no others.
         points = {(x, y) for x, y in shapely.get_coordinates(geometry).tolist()}
         assert {xy for path in paths for xy in path} == points
         assert all(p != q for path in paths for p, q in pairwise(path))
@@ -460,7 +460,7 @@ def test_a_short_ring_of_geojson_is_refused(ring: list[list[float]]) -> None:
     assert problem.reason
 
 
-def test_rings_are_turned_and_repeated_points_dropped() -> None:
+def test_rings_are_oriented_and_repeated_points_dropped() -> None:
     clockwise = "POLYGON((0 0,0 0,0 4,0 4,4 4,4 0,0 0,0 0),(1 1,2 1,2 1,2 2,1 1))"
     shell, hole = chains(read(clockwise).arrays, 0)
     assert doubled_area(shell) == 32
@@ -479,7 +479,7 @@ def test_points_are_sorted_and_distinct() -> None:
 
 
 def test_a_vertex_is_inserted_where_a_hole_touches_its_shell() -> None:
-    """GEOS 3.14 is wrong about this pair: it looks for contacts at vertices only."""
+    """GEOS 3.14 is wrong about this pair: it checks for contacts at vertices only."""
     shapes = read(SLIT)
     shell, hole = chains(shapes.arrays, 0)
     assert (10, 5) in shell
@@ -557,7 +557,7 @@ def test_ends_of_lines_follow_the_mod_2_rule() -> None:
 
 
 def test_many_contacts_at_once() -> None:
-    """More than there is room for at first, within edges and at vertices."""
+    """More contacts than the initial capacity, within edges and at vertices."""
     count = 300
     teeth = [Polygon([(k, 0), (k + 0.75, -1), (k + 0.25, -1)]) for k in range(1, count)]
     bar = Polygon([(0, 0), (count, 0), (count, 1), (0, 1)])
@@ -573,7 +573,7 @@ def test_many_contacts_at_once() -> None:
 
 
 def test_a_ring_of_200_000_vertices() -> None:
-    """In time that a quadratic check would not allow."""
+    """A quadratic check would not finish."""
     count = 200_000
     angle = np.arange(count) * (2 * np.pi / count)
     radius = np.where(np.arange(count) % 2, 1.0, 0.9999)

@@ -1,4 +1,4 @@
-"""WKB of every form comes out as Shapely reads it, and what Shapely refuses is a bad row."""
+"""WKB of every form is read as by Shapely, and rows that Shapely refuses are bad rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PLAIN = [
 ]
 USABLE = (
     *("big-endian", "with z", "polygon with z", "with srid", "long", "a part of another order"),
-    "a ring of three",  # to be refused later, as one that encloses nothing
+    "a ring of three",  # refused later, because it encloses no area
 )
 OTHERS: dict[str, bytes | None] = {
     "null": None,
@@ -94,23 +94,23 @@ OTHERS: dict[str, bytes | None] = {
 
 
 def by_shapely(rows: Sequence[bytes | None]) -> RawShapes:
-    """What Shapely makes of rows; those that it refuses are rows without a geometry."""
-    found = np.empty(len(rows), object)
+    """Read rows with Shapely; rows that it refuses are rows without a geometry."""
+    shapes = np.empty(len(rows), object)
     for number, row in enumerate(rows):
-        if row is None or row[:1] > b"\1":  # GEOS takes any byte for an order
+        if row is None or row[:1] > b"\1":  # GEOS accepts any byte as the byte order
             continue
         with suppress(shapely.GEOSException), np.errstate(all="ignore"):
-            found[number] = shapely.from_wkb(row)
-    return read_shapely(found)
+            shapes[number] = shapely.from_wkb(row)
+    return read_shapely(shapes)
 
 
-def same(one: RawShapes, other: RawShapes) -> None:
-    """Equal shapes, and the same rows that cannot be used, whatever the reasons."""
+def same(first: RawShapes, second: RawShapes) -> None:
+    """Assert equal shapes and equal bad rows, whatever the reasons."""
     for name in ("x", "y", "chain_start", "chain_part", "shape_chain", "dimension"):
-        a, b = getattr(one, name), getattr(other, name)
+        a, b = getattr(first, name), getattr(second, name)
         assert a.dtype == b.dtype
         assert a.tobytes() == b.tobytes(), name
-    assert [p.row for p in one.problems] == [p.row for p in other.problems]
+    assert [p.row for p in first.problems] == [p.row for p in second.problems]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, pa.binary_view()], ids=str)
@@ -126,17 +126,17 @@ def test_usable_rows_are_those_of_shapely(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_every_other_row_stands_for_itself(name: str, kind: pa.DataType) -> None:
+def test_a_bad_row_does_not_affect_its_neighbours(name: str, kind: pa.DataType) -> None:
     rows = [*PLAIN, OTHERS[name], *PLAIN]
-    found = read_arrow(pa.array(rows, kind))
-    same(found, by_shapely(rows))
+    shapes = read_arrow(pa.array(rows, kind))
+    same(shapes, by_shapely(rows))
     same(read_geometries(rows), by_shapely(rows))
     if OTHERS[name] is not None:
         same(read_geometry(OTHERS[name]), by_shapely([OTHERS[name]]))
-    assert (found.dimension >= 0).sum() == 2 * len(PLAIN) + (name in USABLE)
+    assert (shapes.dimension >= 0).sum() == 2 * len(PLAIN) + (name in USABLE)
 
 
-def test_lengths_that_make_up_for_each_other() -> None:
+def test_lengths_whose_errors_cancel() -> None:
     rows = [PLAIN[0][:-1], PLAIN[1] + b"\0"]
     assert read_arrow(pa.array(rows, pa.binary())).dimension.tolist() == [-1, 0]
 
@@ -166,7 +166,7 @@ def test_all_forms_of_a_geometry_are_read(form: str, dimensions: int) -> None:
 @examples(300)
 @given(st.data())
 def test_damaged_bytes(data: st.DataObject) -> None:
-    """Whatever bytes there are, nothing is read beyond them, and Shapely says the same."""
+    """Nothing is read beyond damaged bytes, and Shapely accepts the same rows."""
     every = [*PLAIN, *(row for row in OTHERS.values() if row)]
     rows = [bytearray(one) for one in data.draw(st.lists(st.sampled_from(every), min_size=1))]
     for _ in range(data.draw(st.integers(0, 3))):

@@ -19,7 +19,7 @@ import shapely
 from typer.testing import CliRunner, Result
 
 from fencepost.cli import entry_point
-from fencepost.cli.client_commands import shown
+from fencepost.cli.client_commands import format_message
 from fencepost.client import Message
 from tests.server.serving import Running, running
 from tests.signals import heed_interrupts
@@ -162,9 +162,9 @@ def test_removing(server: Running) -> None:
         (["subscribe", "a", "n ="], 1, "expression ends"),
         (["tail", "nobody"], 1, "there is no subscriber 'nobody'"),
         (["publish", "nothing.ndjson"], 1, "nothing.ndjson"),
-        (["publish", "-", "--server", "nonsense"], 1, "as in http://"),
+        (["publish", "-", "--server", "nonsense"], 1, "has the form http://"),
         (
-            ["tail", "me", "--server", "http://127.0.0.1:9", "--patience", "0"],
+            ["tail", "me", "--server", "http://127.0.0.1:9", "--retry-timeout", "0"],
             1,
             "cannot be reached",
         ),
@@ -187,7 +187,7 @@ def test_a_key(tmp_path: Path) -> None:
 
 def test_a_line_for_people_has_no_marks_that_terminals_obey() -> None:
     data = {"subscriptions": ["a\x1b[31m"], "position": 1, "event": {"text": "x\ny\x07"}}
-    line = shown(Message(7, "7", "", "fencepost.match", "2026-01-01T10:20:30.5Z", data))
+    line = format_message(Message(7, "7", "", "fencepost.match", "2026-01-01T10:20:30.5Z", data))
     assert line.isprintable()
     assert line.startswith("2026-01-01T10:20:30Z         7  match  a [31m")
 

@@ -1,14 +1,11 @@
-"""The command `fencepost`, a module for each group of commands.
+"""The command `fencepost`, with a module for each group of commands.
 
-- `client_commands`: The commands against a running server (`publish`, `subscribe`, `tail`), and
-  those about backups (`export`, `import`)
-- `entry_point`: The `fencepost` command: argument parsing only
-- `file_commands`: The commands about files: `index`, `match`, `explain`, `stats`
-- `server_commands`: The commands `fencepost serve` and `fencepost keys`
-- `single_subscription`: One event and one subscription, wherever they are, for `fencepost
-  explain`
-- `spark_commands`: The command `fencepost spark`: a user's files through the jobs of
-  `fencepost.spark`
-- `terminal`: What commands share: one subscription as it is named, lines, progress bars,
-  complaints
+- `client_commands`: the clients of a server, `publish`, `subscribe` and `tail`; backups of its
+  data, `export` and `import`
+- `entry_point`: the application, its exit codes, and the commands `demo`, `warmup` and `bench`
+- `file_commands`: the commands on files, `index`, `match`, `explain` and `stats`
+- `server_commands`: the commands `serve` and `keys`
+- `single_subscription`: the event and the subscription of `fencepost explain`
+- `spark_commands`: the commands `spark match` and `spark submit`
+- `terminal`: output that the commands share: lines, JSON, warnings and progress bars
 """

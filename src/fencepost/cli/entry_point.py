@@ -1,10 +1,10 @@
-"""The `fencepost` command: argument parsing only.
+"""The application `fencepost`: its commands, its help and its exit codes.
 
-Exit codes: 0 done; 1 Fencepost refused something, said in one line on standard error; 2 the
-command line itself is wrong; 3 done, but rows were set aside that nobody asked to keep; 4 (of
-`explain`) the event does not match; 130 interrupted with Ctrl-C; 141 whoever read the output went
-away. Results go to standard output, progress and errors to standard error. Anything heavy is
-imported inside the command that needs it, so that `fencepost --help` answers at once.
+Exit codes: 0 done; 1 refused, with the reason in one line on standard error; 2 wrong usage; 3 done,
+but rows were set aside and not kept in a file; 4 (of `explain`) the event does not match; 130
+interrupted with Ctrl-C; 141 the reader of the output closed the pipe. Results go to standard
+output, progress and errors to standard error. Modules that need the compiler, PyArrow or Shapely
+are imported by the commands that use them, so that `fencepost --help` is fast.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from fencepost.errors import FencepostError
 
 
 class _Commands(TyperGroup):
-    """Commands whose `FencepostError` becomes one red line and exit code 1, not a traceback."""
+    """Commands that print a `FencepostError` or `OSError` as one red line and exit with code 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe is still noticed
+            sys.stdout.flush()  # here, where a closed pipe still sets the exit code
             return result
         except BrokenPipeError as error:
             _drop_output()
@@ -57,7 +57,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 class _Benchmarks(TyperGroup):
-    """The commands of `bench/commands.py`, which comes with a source checkout only."""
+    """The commands of `bench/commands.py`, which only source checkouts have."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return _benchmarks(_CHECKOUT).list_commands(ctx)
@@ -68,24 +68,24 @@ class _Benchmarks(TyperGroup):
 
 @cache
 def _benchmarks(checkout: Path) -> TyperGroup:
-    """The commands that the folder `bench` of a checkout has."""
+    """Load the benchmark commands of a checkout."""
     if not (checkout / "bench").is_dir() or not (checkout / "pyproject.toml").is_file():
         raise FencepostError(
             f"benchmarks come with a source checkout, and there is none around {checkout}; "
             "get the source of Fencepost and run `make bench` there"
         )
-    # On the path, not loaded by hand, so that processes a benchmark starts find it as well.
+    # On the path, so that the processes that a benchmark starts find it as well.
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     return get_group(import_module("bench.commands").app)
 
 
 def _drop_output() -> None:
-    """Send what is still to be written to nowhere, so that Python can end without complaint."""
+    """Redirect standard output to the null device, so that the last flush does not fail."""
     with suppress(OSError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, sys.stdout.fileno())
+        os.close(null_device)
 
 
 app = typer.Typer(
@@ -97,7 +97,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _MATCHING, _SERVING = "Matching", "Serving"
-_MACHINE = "Trying, preparing, timing"
+_TOOLS = "Tools"
 for command in (
     file_commands.index,
     file_commands.match,
@@ -116,11 +116,13 @@ app.command("import", rich_help_panel=_SERVING)(client.import_backup)
 app.add_typer(
     typer.Typer(cls=_Benchmarks, no_args_is_help=True, rich_markup_mode="rich"),
     name="bench",
-    help="Time parts of Fencepost on made-up data (needs a source checkout).",
-    rich_help_panel=_MACHINE,
+    help="Run benchmarks on generated data (needs a source checkout).",
+    rich_help_panel=_TOOLS,
 )
 
-Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
+Seed = Annotated[
+    int, typer.Option(help="Seed of the random data; the same seed makes the same data.")
+]
 
 
 def main() -> None:
@@ -128,8 +130,8 @@ def main() -> None:
     app(prog_name="fencepost")
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"fencepost {version('fencepost')}")
         raise typer.Exit
 
@@ -139,14 +141,15 @@ def fencepost(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and stop."
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Match a stream of events against standing questions about places.
+    """Location-aware publish/subscribe: match events with subscriptions.
 
-    Subscriptions are questions in CQL2, the OGC's filter language. They are
-    compiled once, and then every event finds those that it answers.
+    A subscription is a condition on places, words, numbers and times, in
+    CQL2, the filter language of the OGC. Subscriptions are compiled once into
+    an index, in which each event finds the subscriptions that it matches.
 
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out my.index
@@ -155,58 +158,60 @@ def fencepost(
       fencepost explain events.ndjson storm-7 --row 0 --index my.index
       fencepost stats my.index
 
-      fencepost serve --open      serve this machine, with a map to watch
+      fencepost serve --open      run a server for this machine, without keys
       fencepost keys add --scope admin
-                                  make a key, for a server that others reach
+                                  make an API key, for a server on a network
       fencepost subscribe taxis "kind = 'taxi'" --subscriber me
-      fencepost tail me           show messages as they come
+      fencepost tail me           show messages as they arrive
       fencepost publish events.ndjson
       fencepost export a.backup   back a server up; `fencepost import` restores
 
       fencepost demo              run the demonstration, written to demo-out/
-      fencepost warmup            compile once, so that first calls are fast
+      fencepost warmup            compile now, so that first calls are fast
       fencepost bench relate      time the relation of two geometries
       fencepost bench regions     repeat the experiments of the paper on regions
       fencepost bench spatiotextual
-                                  the same for words and rectangles
-      fencepost bench events      the same for events in space
-      fencepost bench peers       beside Shapely, KD-trees and PostGIS
-      fencepost bench spark       on Spark, beside one core and an STRtree
-      fencepost bench server      events a second and delays of a server
+                                  those of the paper on words and rectangles
+      fencepost bench events      those of the paper on spatial events
+      fencepost bench peers       compare with Shapely, KD-trees and PostGIS
+      fencepost bench spark       compare Spark with one core and an STRtree
+      fencepost bench server      time throughput and latency of a server
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
-      rows were set aside, 4 explained and it does not match, 130 interrupted
+      rows were set aside, 4 (explain) the event does not match, 130
+      interrupted, 141 the reader of the output closed the pipe
     """
 
 
-@app.command(rich_help_panel=_MACHINE)
+@app.command(rich_help_panel=_TOOLS)
 def demo(
     out: Annotated[
         Path, typer.Option(help="Folder to write to; made if missing.", file_okay=False)
     ] = Path("demo-out"),
     seed: Seed = 0,
 ) -> None:
-    """Run the demonstration and write what it shows to a folder.
+    """Run the demonstration: a generated city, matched on local Spark.
 
-    The same seed writes the same files.
+    Writes subscriptions, events, the index, the matches, a picture and a map
+    to a folder. The same seed makes the same city and the same matches.
 
     [bold]Examples[/bold]
       fencepost demo
-      fencepost demo --out /tmp/demo --seed 7
+      fencepost demo --out city --seed 7
     """
     from fencepost import demo as demonstration
 
     demonstration.run(out, seed)
 
 
-@app.command(rich_help_panel=_MACHINE)
+@app.command(rich_help_panel=_TOOLS)
 def warmup(as_json: AsJson = False) -> None:
-    """Compile every kernel now and keep the machine code for later runs.
+    """Compile all kernels now and cache the machine code for later runs.
 
-    Without it, each kernel compiles when it is first called. A second
-    warm-up takes a moment, since it finds the machine code. It is kept below
-    the user's cache folder, or below FENCEPOST_CACHE_DIR where that is set.
+    Without a warm-up, each kernel compiles when it is first called. A second
+    warm-up only loads the cached machine code. The cache is in the user's
+    cache folder, or in FENCEPOST_CACHE_DIR if that is set.
 
     [bold]Examples[/bold]
       fencepost warmup
@@ -232,7 +237,7 @@ def warmup(as_json: AsJson = False) -> None:
 
 
 def _run_steps(doing: str, todo: Sequence[tuple[str, Callable[[], None]]]) -> None:
-    """Run named steps with a progress bar, or with a line each where nobody is watching."""
+    """Run named steps with a progress bar, or with a line each if there is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         for number, (name, step) in enumerate(todo, start=1):

@@ -1,7 +1,6 @@
-"""The commands about files: `index`, `match`, `explain`, `stats`.
+"""The commands on files: `index`, `match`, `explain`, `stats`.
 
-Each reads its arguments here and calls what does the work. Anything heavy is imported inside the
-command that needs it.
+Modules that need the compiler, PyArrow or Shapely are imported by the commands that use them.
 """
 
 from __future__ import annotations
@@ -19,34 +18,39 @@ import typer
 from rich.console import Console
 
 from fencepost.cli.terminal import (
-    Source,
-    bytes_text,
-    complain,
-    flat,
+    SubscriptionSource,
+    flatten,
+    format_bytes,
     print_json,
     print_line,
+    print_warning,
     progress,
 )
 from fencepost.errors import FencepostError
-from fencepost.formats.file_formats import STDIN, Format, OutFormat, out_format_of
+from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_format_of
 from fencepost.geometry.space import Space
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
-    from fencepost.formats.dead_letters import LetterBox
-    from fencepost.formats.file_matching import Count
+    from fencepost.formats.dead_letters import DeadLetterCollector
+    from fencepost.formats.file_matching import MatchTotals
 
-SET_ASIDE = 3
-NO_MATCH = 4
+EXIT_SET_ASIDE = 3
+EXIT_NO_MATCH = 4
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Index = Annotated[Path | None, typer.Option("--index", help="Folder that `fencepost index` wrote.")]
+Index = Annotated[
+    Path | None, typer.Option("--index", help="Folder of the index, which `fencepost index` wrote.")
+]
 Subscriptions = Annotated[
     str | None,
-    typer.Option("--subscriptions", help="File of subscriptions, compiled for this run only."),
+    typer.Option(
+        "--subscriptions", help="File of subscriptions instead of an index; compiled for this run."
+    ),
 ]
 InputFormat = Annotated[
-    Format | None, typer.Option("--format", help="What the file holds, whatever its name.")
+    Format | None,
+    typer.Option("--format", help="Format of the file; by the ending of its name if left out."),
 ]
 DeadLetterFile = Annotated[
     Path | None,
@@ -57,13 +61,14 @@ DeadLetterFile = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
+    bool, typer.Option("--strict", help="Fail at the first row that cannot be used.")
 ]
 StopWords = Annotated[
     Path | None,
     typer.Option(
         "--stop-words",
-        help="File of words to leave out of texts, one a line; they are part of an index.",
+        help="File of stop words, one a line, to ignore in texts. An index keeps them, so not with "
+        "--index.",
         dir_okay=False,
     ),
 ]
@@ -72,18 +77,23 @@ SpaceOption = Annotated[
     Space,
     typer.Option(
         "--space",
-        help="What coordinates mean: planar, or wgs84 with distances in metres; part of an index.",
+        help="Coordinate space: planar is a plane, wgs84 is longitude and latitude with distances "
+        "in metres. An index keeps it, so not with --index.",
     ),
 ]
 
 
 def index(
     subscriptions: Annotated[
-        str, typer.Argument(help="CSV, GeoJSON, NDJSON or Parquet; - is NDJSON on standard input.")
+        str,
+        typer.Argument(
+            help="File of subscriptions: CSV, GeoJSON, NDJSON or Parquet; - is NDJSON on standard "
+            "input."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the index to.")],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of an index that is there.")
+        bool, typer.Option("--replace", help="Replace the index if there is one.")
     ] = False,
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
@@ -94,10 +104,10 @@ def index(
 ) -> None:
     """Compile a file of subscriptions into a folder that `match` opens at once.
 
-    A row has an id, an expression in CQL2 (text or JSON) and, where wanted,
-    a subscriber and the time when it expires. Rows that cannot be used are
-    set aside, and the others are compiled. Stop words and the space are kept in
-    the folder: whoever matches with it need not name them again.
+    A row has an id, an expression in CQL2 (text or JSON) and, optionally, a
+    subscriber and the time when the subscription expires. Rows that cannot be
+    used are set aside, and all other rows are compiled. The index keeps the
+    stop words and the coordinate space for the commands that use it.
 
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out hail.index
@@ -107,22 +117,22 @@ def index(
 
     [bold]Exit codes[/bold]
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
-      no --dead-letters said where to keep them
+      not kept by --dead-letters
     """
     started = time.perf_counter()
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
-        raise FencepostError(f"{out} is there already; give --replace to put a new index there")
+        raise FencepostError(f"{out} exists already; give --replace to replace it")
     from fencepost.engine.matcher import Matcher
-    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.file_formats import read_stop_words
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
-    with LetterBox(dead_letters, strict) as letters:
-        count = _subscribe(matcher, subscriptions, format, letters)
-    if letters.count and not count:
+    with DeadLetterCollector(dead_letters, strict) as collector:
+        count = _subscribe(matcher, subscriptions, format, collector)
+    if collector.count and not count:
         raise FencepostError(
-            f"none of the {letters.count:,} subscriptions can be used; the first: "
-            f"{letters.first[0]}"
+            f"none of the {collector.count:,} subscriptions can be used; the first: "
+            f"{collector.first[0]}"
         )
     with progress("Building", None):
         matcher.compact()
@@ -134,35 +144,40 @@ def index(
         print_json(
             subscriptions=count,
             expired=expired,
-            dead_letters=letters.count,
+            dead_letters=collector.count,
             bytes=size,
             seconds=round(seconds, 3),
             folder=str(out),
         )
     else:
-        gone = f" ({expired:,} expired already)" if expired else ""
-        spent = f"{bytes_text(size)}, in {seconds:.1f} s"
-        print_line(f"{count:,} subscriptions{gone}, {spent}; written to {out}")
-    report(letters)
+        expired_note = f" ({expired:,} expired already)" if expired else ""
+        spent = f"{format_bytes(size)}, in {seconds:.1f} s"
+        print_line(f"{count:,} subscriptions{expired_note}, {spent}; written to {out}")
+    report(collector)
 
 
 EventsFile = Annotated[
     str,
-    typer.Argument(help="GeoJSON, NDJSON, Parquet or GeoParquet; - is NDJSON on standard input."),
+    typer.Argument(
+        help="File of events: GeoJSON, NDJSON, Parquet or GeoParquet; - is NDJSON on standard "
+        "input."
+    ),
 ]
 MatchesOut = Annotated[
     Path | None,
     typer.Option(
         "--out",
         "-o",
-        help="Write the matches here instead of standard output: .ndjson, .csv, .parquet or "
-        ".geoparquet with a row each, .geojson with the events that match.",
+        help="File to write the matches to instead of standard output: .ndjson, .csv, .parquet or "
+        ".geoparquet with a row for each match, .geojson with the events that match.",
     ),
 ]
 TopK = Annotated[
     int | None,
     typer.Option(
-        "--top-k", min=1, help="At most so many matches an event, best first, with their score."
+        "--top-k",
+        min=1,
+        help="Keep the best matches of each event, at most this number, with scores.",
     ),
 ]
 MinScore = Annotated[
@@ -171,15 +186,15 @@ MinScore = Annotated[
         "--min-score",
         min=0,
         max=1,
-        help="No match with a lower score; those of an event best first, with their score.",
+        help="Keep matches with at least this score, best first, with scores.",
     ),
 ]
 JsonSummary = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Give the summary as JSON: on standard output, or on standard error where the "
-        "matches are on standard output.",
+        help="Print the summary as JSON: on standard output, or on standard error if the matches "
+        "are on standard output.",
     ),
 ]
 
@@ -193,26 +208,27 @@ def match(
     out: MatchesOut = None,
     top_k: TopK = None,
     min_score: MinScore = None,
-    threads: Annotated[int, typer.Option(min=1, help="How many threads match.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads that match events.")] = 1,
     count: Annotated[
-        bool, typer.Option("--count", help="Print the number of matches only.")
+        bool, typer.Option("--count", help="Print only the number of matches.")
     ] = False,
     dead_letters: DeadLetterFile = None,
     strict: Strict = False,
     format: InputFormat = None,
     as_json: JsonSummary = False,
 ) -> None:
-    """Match the events of a file, and write who is to hear of which.
+    """Match the events of a file with subscriptions, and write the matches.
 
-    A match is one JSON object a line on standard output: event, the number
-    of the row from 0; event_id, if it has one; subscription; subscriber.
-    Lines that arrive through an open pipe are answered as they come. A
-    summary goes to standard error. Rows that cannot be read are set aside.
-    An event whose geometry is not valid answers no question about it.
+    A match is a line of JSON on standard output: event, the number of the
+    row from 0; event_id, if the event has an id; subscription; subscriber.
+    Lines of an open pipe are matched as they arrive. A summary goes to
+    standard error. Rows that cannot be read are set aside. Conditions on a
+    geometry that is not valid are unknown, so they do not match.
 
     With --top-k or --min-score, each match has a score from 0 to 1: how many
-    of the event's words the subscription names, rare ones counting more, and
-    how near the event is to the middle of its place. --min-score 0 keeps all.
+    of the event's words the subscription names, where rare words count more,
+    and how near the event is to the centre of the subscription's area.
+    --min-score 0 keeps all matches.
 
     [bold]Examples[/bold]
       fencepost match events.ndjson --index hail.index
@@ -224,61 +240,66 @@ def match(
 
     [bold]Exit codes[/bold]
       0 done, whether or not anything matched, 1 refused, 2 wrong usage,
-      3 done, but rows were set aside and no --dead-letters said where to
-      keep them
+      3 done, but rows were set aside and not kept by --dead-letters
     """
-    _one_of({"--index": index, "--subscriptions": subscriptions})
-    _check_kept(stop_words, space, index)
+    _require_one({"--index": index, "--subscriptions": subscriptions})
+    _reject_index_settings(stop_words, space, index)
     out = None if str(out) == "-" else out
     if count and out is not None:
-        raise typer.BadParameter("--count writes no matches; leave --out or --count away")
+        raise typer.BadParameter("--count writes no matches; leave out --out or --count")
     if events == subscriptions == STDIN:
         raise typer.BadParameter("events and subscriptions cannot both come from standard input")
-    form = OutFormat.NDJSON if out is None else out_format_of(out)
+    form = OutputFormat.NDJSON if out is None else output_format_of(out)
     if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
-        raise FencepostError(f"{out} is the file of events; write the matches to another one")
-    from fencepost.formats.dead_letters import LetterBox
+        raise FencepostError(f"{out} is the file of events; write the matches to another file")
+    from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.file_matching import Limits, match_file
-    from fencepost.formats.match_files import Nowhere, sink_for, written
+    from fencepost.formats.file_matching import MatchLimits, match_file
+    from fencepost.formats.match_files import NullSink, make_sink, open_output
 
-    limits = None if top_k is None and min_score is None else Limits(top_k, min_score)
+    limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
     with ExitStack() as stack:
-        letters = stack.enter_context(LetterBox(dead_letters, strict))
-        matcher = _matcher(index, subscriptions, stop_words, space, letters)
-        whole = form in (OutFormat.GEOJSON, OutFormat.GEOPARQUET)
-        columns = None if whole else matcher.requested_attributes() | {"id"}
-        file = read_events(events, letters, format=format, columns=columns)
-        stream = sys.stdout.buffer if out is None else stack.enter_context(written(out))
-        sink = Nowhere() if count else sink_for(form, stream, file, limits is not None)
-        crowded = out is None and not count and sys.stdout.isatty()
-        with progress("Getting ready (the first time compiles: fencepost warmup)", None):
-            matcher.match({})  # so that the time below is that of matching
-        step = stack.enter_context(progress("Matching", file.total, hidden=crowded))
-        done = match_file(matcher, file, sink, letters, threads, step, limits)
+        collector = stack.enter_context(DeadLetterCollector(dead_letters, strict))
+        matcher = _open_matcher(index, subscriptions, stop_words, space, collector)
+        needs_all_columns = form in (OutputFormat.GEOJSON, OutputFormat.GEOPARQUET)
+        columns = None if needs_all_columns else matcher.requested_attributes() | {"id"}
+        file = read_events(events, collector, format=format, columns=columns)
+        stream = sys.stdout.buffer if out is None else stack.enter_context(open_output(out))
+        sink = NullSink() if count else make_sink(form, stream, file, limits is not None)
+        shares_terminal = out is None and not count and sys.stdout.isatty()
+        with progress("Loading kernels (compiled on first use: fencepost warmup)", None):
+            matcher.match({})  # so that the totals do not include compilation
+        step = stack.enter_context(progress("Matching", file.total, hidden=shares_terminal))
+        totals = match_file(matcher, file, sink, collector, threads, step, limits)
     if count and not as_json:
-        print_line(str(done.matches))
-    _summarise(done, letters, out, as_json=as_json, to_stderr=out is None and not count)
-    report(letters)
+        print_line(str(totals.matches))
+    _print_summary(totals, collector, out, as_json=as_json, to_stderr=out is None and not count)
+    report(collector)
 
 
-def _summarise(
-    done: Count, letters: LetterBox, out: Path | None, *, as_json: bool, to_stderr: bool
+def _print_summary(
+    totals: MatchTotals,
+    collector: DeadLetterCollector,
+    out: Path | None,
+    *,
+    as_json: bool,
+    to_stderr: bool,
 ) -> None:
-    """Say what a run of `match` did: as JSON to standard output or error, else to the latter."""
+    """Print the totals of `match`: as text to standard error, or as JSON."""
     if not as_json:
         print_line(
-            f"{done.events:,} events, {done.matches:,} matches, {letters.count:,} dead letters in "
-            f"{done.seconds:.1f} s ({done.rate:,.0f} events a second)",
+            f"{totals.events:,} events, {totals.matches:,} matches, "
+            f"{collector.count:,} dead letters in {totals.seconds:.1f} s "
+            f"({totals.rate:,.0f} events a second)",
             err=True,
         )
         return
     summary = {
-        "events": done.events,
-        "matches": done.matches,
-        "dead_letters": letters.count,
-        "seconds": round(done.seconds, 3),
-        "events_per_second": round(done.rate),
+        "events": totals.events,
+        "matches": totals.matches,
+        "dead_letters": collector.count,
+        "seconds": round(totals.seconds, 3),
+        "events_per_second": round(totals.rate),
         "out": None if out is None else str(out),
     }
     print_line(json.dumps(summary), err=to_stderr)
@@ -286,32 +307,42 @@ def _summarise(
 
 OneEvent = Annotated[
     str | None,
-    typer.Argument(help="JSON in quotes, a file of events, or - for JSON on standard input."),
+    typer.Argument(
+        help="Event: JSON in quotes, a file of events, or - for JSON on standard input."
+    ),
 ]
 Simplify = Annotated[
     bool,
     typer.Option(
         "--simplify",
-        help="Show what the subscription can do without, whatever the event; give no EVENT.",
+        help="Show the subscription without redundant conditions; takes no EVENT.",
     ),
 ]
 Plan = Annotated[
-    bool, typer.Option("--plan", help="Show by what events find the subscription; give no EVENT.")
+    bool,
+    typer.Option(
+        "--plan",
+        help="Show the access paths by which events find the subscription; takes no EVENT.",
+    ),
 ]
 
 
 def explain(
     event: OneEvent = None,
-    id: Annotated[str | None, typer.Argument(help="Of the subscription.")] = None,
+    id: Annotated[str | None, typer.Argument(help="Id of the subscription.")] = None,
     index: Index = None,
     subscriptions: Subscriptions = None,
     expression: Annotated[
-        str | None, typer.Option("--expression", "-e", help="CQL2 instead of a subscription.")
+        str | None,
+        typer.Option(
+            "--expression", "-e", help="CQL2 expression, instead of the ID and its source."
+        ),
     ] = None,
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
     row: Annotated[
-        int | None, typer.Option(min=0, help="Which event of the file, from 0, as in `match`.")
+        int | None,
+        typer.Option(min=0, help="Row of the event in the file, from 0, as `match` numbers it."),
     ] = None,
     simplify: Simplify = False,
     plan: Plan = False,
@@ -320,16 +351,18 @@ def explain(
     """Show why an event matches a subscription or not, condition by condition.
 
     Each line is a part of the expression with its outcome, true, false or
-    unknown, and what the event had to compare with. It is unknown where an
-    attribute is missing, of another type, or a geometry that is not valid.
+    unknown, and the value of the event that it was compared with. A condition
+    is unknown if an attribute is missing, has another type, or is a geometry
+    that is not valid.
 
-    With --simplify, show the expression without conditions that others
-    imply, alternatives that others cover and those that nothing satisfies,
-    and for each of these the reason. It matches the same events.
+    With --simplify, show an expression that matches the same events, without
+    conditions that other conditions imply, alternatives that other
+    alternatives cover, and alternatives that no event satisfies. Each removed
+    part is listed with the reason.
 
-    With --plan, show for each alternative of the subscription the access
-    path by which events find it, of how many events that is expected, and
-    whether from events seen or from the subscriptions.
+    With --plan, show for each alternative of the subscription the access path
+    by which events find it, the expected part of events that do, and whether
+    that is estimated from past events or from the subscriptions.
 
     [bold]Examples[/bold]
       fencepost explain events.ndjson storm-7 --row 12 --index hail.index
@@ -345,32 +378,37 @@ def explain(
       0 it matches (with --simplify or --plan: done), 4 it does not, 1 refused,
       2 wrong usage
     """
-    _one_of({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
-    _check_kept(stop_words, space, index)
+    _require_one({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
+    _reject_index_settings(stop_words, space, index)
     if simplify and plan:
         raise typer.BadParameter("give --simplify or --plan, not both")
     if simplify or plan:
         if row is not None or id is not None:
-            asked = "--simplify" if simplify else "--plan"
-            raise typer.BadParameter(f"{asked} takes no event: give the ID, or --expression")
+            option = "--simplify" if simplify else "--plan"
+            raise typer.BadParameter(f"{option} takes no event: give the ID, or --expression")
         id, event = event, None
     elif event is None:
         raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
-    from fencepost.cli.single_subscription import explained, one_event, planned, simplified
+    from fencepost.cli.single_subscription import (
+        explain_event,
+        plan_subscription,
+        read_event,
+        simplify_subscription,
+    )
 
-    source = Source(id, index, subscriptions, expression, stop_words, space)
+    source = SubscriptionSource(id, index, subscriptions, expression, stop_words, space)
     if plan:
-        filters = planned(source)
+        filters = plan_subscription(source)
         text = "\n".join(map(str, filters)) or "nothing: no event can match"
-        _show({"filters": [one.as_dict() for one in filters]}, text, as_json)
+        _show({"filters": [planned.as_dict() for planned in filters]}, text, as_json)
         return
     if event is None:
-        simplification = simplified(source)
+        simplification = simplify_subscription(source)
         _show(simplification.as_dict(), str(simplification), as_json)
         return
-    explanation, expired = explained(one_event(event, row), source)
+    explanation, expired = explain_event(read_event(event, row), source)
     matches = explanation.matches and not expired
     note = ", because it has expired" if expired else ""
     _show(
@@ -378,7 +416,7 @@ def explain(
         "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"]),
         as_json,
     )
-    raise typer.Exit(0 if matches else NO_MATCH)
+    raise typer.Exit(0 if matches else EXIT_NO_MATCH)
 
 
 def _show(values: Mapping[str, Any], text: str, as_json: bool) -> None:
@@ -389,10 +427,12 @@ def _show(values: Mapping[str, Any], text: str, as_json: bool) -> None:
 
 
 def stats(
-    folder: Annotated[Path, typer.Argument(help="Folder that `fencepost index` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the index, which `fencepost index` wrote.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Show what an index holds: subscriptions, segments, how events find them.
+    """Show the contents of an index: subscriptions, segments, access paths.
 
     [bold]Examples[/bold]
       fencepost stats hail.index
@@ -409,19 +449,19 @@ def stats(
     table = Table(box=None, show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
-    for name, value in flat(numbers):
+    for name, value in flatten(numbers):
         table.add_row(
             name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)
         )
     Console().print(table)
 
 
-def _matcher(
+def _open_matcher(
     index: Path | None,
     subscriptions: str | None,
     stop_words: Path | None,
     space: Space,
-    letters: LetterBox,
+    collector: DeadLetterCollector,
 ) -> Matcher:
     from fencepost.engine.matcher import Matcher
     from fencepost.formats.file_formats import read_stop_words
@@ -430,49 +470,51 @@ def _matcher(
         return Matcher.open(index)
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
     if subscriptions is not None:
-        _subscribe(matcher, subscriptions, None, letters)
+        _subscribe(matcher, subscriptions, None, collector)
     return matcher
 
 
-def _subscribe(matcher: Matcher, path: str, format: Format | None, letters: LetterBox) -> int:
+def _subscribe(
+    matcher: Matcher, path: str, format: Format | None, collector: DeadLetterCollector
+) -> int:
     from fencepost.formats.file_matching import subscribe_file
     from fencepost.formats.subscription_files import read_subscriptions
 
-    file = read_subscriptions(path, letters, format=format)
+    file = read_subscriptions(path, collector, format=format)
     with progress("Compiling", file.total) as step:
-        return subscribe_file(matcher, file, letters, step)
+        return subscribe_file(matcher, file, collector, step)
 
 
-def _one_of(options: dict[str, object]) -> None:
+def _require_one(options: dict[str, object]) -> None:
     if sum(value is not None for value in options.values()) != 1:
         raise typer.BadParameter(f"give one of {', '.join(options)}")
 
 
-def _check_kept(stop_words: Path | None, space: Space, index: Path | None) -> None:
+def _reject_index_settings(stop_words: Path | None, space: Space, index: Path | None) -> None:
     if index is None:
         return
     if stop_words is not None:
         raise typer.BadParameter(
-            "an index keeps the stop words it was built with; leave --stop-words away, or build it "
+            "an index keeps the stop words it was built with; leave out --stop-words, or build it "
             "again: fencepost index SUBSCRIPTIONS --out FOLDER --replace --stop-words FILE"
         )
     if space is not Space.PLANAR:
         raise typer.BadParameter(
-            "an index keeps the space it was built with; leave --space away, or build it again: "
+            "an index keeps the space it was built with; leave out --space, or build it again: "
             f"fencepost index SUBSCRIPTIONS --out FOLDER --replace --space {space}"
         )
 
 
-def report(letters: LetterBox) -> None:
-    """Say what was set aside; exit code 3 where nobody asked for it to be kept."""
-    if not letters.count:
+def report(collector: DeadLetterCollector) -> None:
+    """Print the dead letters. Exit with code 3 if they were not kept in a file."""
+    if not collector.count:
         return
-    if letters.path is not None:
-        print_line(f"{letters.count:,} rows set aside in {letters.path}", err=True)
+    if collector.path is not None:
+        print_line(f"{collector.count:,} rows set aside in {collector.path}", err=True)
         return
-    for letter in letters.first:
-        complain(f"set aside: {letter}".partition("\n")[0])
-    hidden = letters.count - len(letters.first)
+    for letter in collector.first:
+        print_warning(f"set aside: {letter}".partition("\n")[0])
+    hidden = collector.count - len(collector.first)
     more = f"and {hidden:,} more; " if hidden else ""
-    complain(f"{more}keep such rows with --dead-letters FILE, or refuse them with --strict")
-    raise typer.Exit(SET_ASIDE)
+    print_warning(f"{more}keep such rows with --dead-letters FILE, or refuse them with --strict")
+    raise typer.Exit(EXIT_SET_ASIDE)

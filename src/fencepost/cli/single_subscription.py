@@ -1,11 +1,11 @@
-"""One event and one subscription, wherever they are, for `fencepost explain`."""
+"""The event and the subscription of `fencepost explain`, from arguments, files or an index."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from fencepost.cli.terminal import Source
+from fencepost.cli.terminal import SubscriptionSource
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.simplify import Simplification, simplify
@@ -13,92 +13,92 @@ from fencepost.errors import FencepostError
 from fencepost.formats.dead_letters import DeadLetter
 from fencepost.formats.event_files import read_events
 from fencepost.formats.file_formats import STDIN, Format, read_stop_words
-from fencepost.formats.json_elements import NotUsable, object_of_text
+from fencepost.formats.json_elements import InvalidRowError, parse_object_text
 from fencepost.formats.subscription_files import read_subscriptions
 
-_OWN = "expression"
+_EXPRESSION_ID = "expression"  # the id of a subscription that is given as an expression
 
 
-def one_event(given: str, row: int | None = None) -> dict[str, Any]:
-    """An event: JSON text, a row of a file, or what standard input holds for `-`.
+def read_event(argument: str, row: int | None = None) -> dict[str, Any]:
+    """Read an event from JSON text, from a row of a file, or, for `-`, from standard input.
 
     Raises
     ------
     FencepostError
-        Where there is none, or there are several and `row` does not say which.
+        If there is no event, or several and no `row`.
     """
-    if given.lstrip().startswith("{"):
+    if argument.lstrip().startswith("{"):
         try:
-            return object_of_text(given.strip())
-        except NotUsable as error:
+            return parse_object_text(argument.strip())
+        except InvalidRowError as error:
             raise FencepostError(f"the event cannot be used: {error}") from None
-    if given != STDIN and not Path(given).exists():
+    if argument != STDIN and not Path(argument).exists():
         raise FencepostError(
-            f"{given!r:.80} is no event: there is no such file, and JSON begins with a brace; give "
-            "'{\"name\": value}' in quotes, a file of events, or -"
+            f"{argument!r:.80} is no event: there is no such file, and JSON begins with a "
+            "brace; give '{\"name\": value}' in quotes, a file of events, or -"
         )
     bad: list[DeadLetter] = []
-    file = read_events(given, bad.append, format=Format.GEOJSON if given == STDIN else None)
-    found: dict[str, Any] | None = None
+    file = read_events(argument, bad.append, format=Format.GEOJSON if argument == STDIN else None)
+    event: dict[str, Any] | None = None
     for batch in file:
-        for number, place in enumerate(batch.rows.tolist()):
-            if row is None and found is not None:
-                raise FencepostError(f"{file.name} holds several events; say which with --row")
-            if row is None or place == row:
-                found = batch.event(number)
+        for number, event_row in enumerate(batch.rows.tolist()):
+            if row is None and event is not None:
+                raise FencepostError(f"{file.name} holds several events; choose one with --row")
+            if row is None or event_row == row:
+                event = batch.event(number)
                 if row is not None:
-                    return found
-    refused = [letter for letter in bad if row is None or letter.row == row]
-    if found is None and refused:
-        raise FencepostError(f"the event cannot be used: {refused[0]}")
-    if found is None:
+                    return event
+    rejected = [letter for letter in bad if row is None or letter.row == row]
+    if event is None and rejected:
+        raise FencepostError(f"the event cannot be used: {rejected[0]}")
+    if event is None:
         raise FencepostError(
             f"{file.name} holds no event{'' if row is None else f' {row}'}; rows count from 0"
         )
-    return found
+    return event
 
 
-def explained(event: dict[str, Any], source: Source) -> tuple[Explanation, bool]:
-    """Why an event matches, and whether the subscription has expired."""
-    matcher, name = _found(source)
+def explain_event(event: dict[str, Any], source: SubscriptionSource) -> tuple[Explanation, bool]:
+    """Explain whether an event matches. Return also whether the subscription has expired."""
+    matcher, name = _open_source(source)
     return matcher.explain(event, name), name not in matcher
 
 
-def simplified(source: Source) -> Simplification:
-    """What a subscription or an expression can do without."""
+def simplify_subscription(source: SubscriptionSource) -> Simplification:
+    """Simplify a subscription or an expression."""
     if source.expression is not None:
         words = read_stop_words(source.stop_words)
         return simplify(source.expression, stop_words=words, space=source.space)
-    matcher, name = _found(source)
+    matcher, name = _open_source(source)
     return simplify(matcher.expression(name), stop_words=matcher.stop_words, space=matcher.space)
 
 
-def planned(source: Source) -> tuple[PlannedFilter, ...]:
-    """How events find a subscription among all that it was given with."""
+def plan_subscription(source: SubscriptionSource) -> tuple[PlannedFilter, ...]:
+    """Return the plan of a subscription, among all subscriptions of its index or file."""
     if source.subscriptions is None or source.id is None:
-        matcher, name = _found(source)
+        matcher, name = _open_source(source)
         return matcher.plan(name)
-    matcher = _empty(source)
+    matcher = _new_matcher(source)
     bad: list[DeadLetter] = []
     for rows, _ in read_subscriptions(source.subscriptions, bad.append):
         matcher.subscribe_many([row.values for row in rows], [])
     return matcher.plan(source.id)
 
 
-def _found(source: Source) -> tuple[Matcher, str]:
-    """A matcher that holds the subscription, and its id."""
+def _open_source(source: SubscriptionSource) -> tuple[Matcher, str]:
+    """Return a matcher that has the subscription, and the id of the subscription."""
     if source.index is not None:
         matcher = Matcher.open(source.index)
     else:
-        matcher = _empty(source)
+        matcher = _new_matcher(source)
         if source.expression is not None:
-            matcher.subscribe(_OWN, source.expression)
+            matcher.subscribe(_EXPRESSION_ID, source.expression)
         elif source.subscriptions is not None and source.id is not None:
             _subscribe_one(matcher, source.subscriptions, source.id)
-    return matcher, _OWN if source.id is None else source.id
+    return matcher, _EXPRESSION_ID if source.id is None else source.id
 
 
-def _empty(source: Source) -> Matcher:
+def _new_matcher(source: SubscriptionSource) -> Matcher:
     return Matcher(source.space, stop_words=read_stop_words(source.stop_words))
 
 
@@ -108,8 +108,8 @@ def _subscribe_one(matcher: Matcher, path: str, id: str) -> None:
     for rows, _ in file:
         for row in rows:
             if row.values["id"] == id:
-                given = dict(row.values)
-                matcher.subscribe(given.pop("id"), given.pop("expression"), **given)
+                values = dict(row.values)
+                matcher.subscribe(values.pop("id"), values.pop("expression"), **values)
                 return
     unread = f", and {len(bad):,} rows cannot be read" if bad else ""
     raise FencepostError(f"there is no subscription {id!r:.60} in {file.name}{unread}")

@@ -1,4 +1,7 @@
-"""What commands share: one subscription as it is named, lines, progress bars, complaints."""
+"""Output that the commands share: lines, JSON, warnings and progress bars.
+
+`SubscriptionSource` holds the arguments of `fencepost explain` that name a subscription.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,21 @@ from fencepost.geometry.space import Space
 
 @contextmanager
 def progress(
-    doing: str, total: int | None, hidden: bool = False
+    description: str, total: int | None, hidden: bool = False
 ) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error if it is a terminal; nothing otherwise."""
+    """Show a progress bar on standard error if that is a terminal; yield its update function."""
     console = Console(stderr=True)
     if hidden or not console.is_terminal:
         yield lambda done: None
         return
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=total)
+        task = bar.add_task(description, total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
 def print_line(text: str, err: bool = False) -> None:
-    """Write a line; what cannot be written as UTF-8 becomes an escape."""
+    """Write a line; characters that UTF-8 cannot encode become escapes."""
     stream = (sys.stderr if err else sys.stdout).buffer
     stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
     stream.flush()
@@ -44,13 +47,13 @@ def print_json(**values: Any) -> None:
     print_line(json.dumps(values, indent=2))
 
 
-def complain(text: str) -> None:
+def print_warning(text: str) -> None:
     """Write a yellow line to standard error."""
     Console(stderr=True).print(Text(text, style="yellow"), soft_wrap=True)
 
 
-def bytes_text(size: float) -> str:
-    """A number of bytes for people."""
+def format_bytes(size: float) -> str:
+    """Return a number of bytes with a unit, such as `1 kB`."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}"
@@ -58,18 +61,18 @@ def bytes_text(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
-    """The items of nested mappings, their names joined."""
+def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the items of nested mappings, with joined names."""
     for name, value in values.items():
         if isinstance(value, dict):
-            yield from flat(value, f"{before}{name}: ")
+            yield from flatten(value, f"{prefix}{name}: ")
         else:
-            yield f"{before}{name}", value
+            yield f"{prefix}{name}", value
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What was given: an id, and an index or a file that has it; or an expression."""
+class SubscriptionSource:
+    """Where a subscription comes from: an id in an index or in a file, or an expression."""
 
     id: str | None
     index: Path | None

@@ -98,7 +98,7 @@ def match_events(
     corner_count = len(hulls.x)
     good: list[_CompactEvent] = []
     for event, (row, key) in enumerate(
-        zip(table.numbers.tolist(), table.values(names.id), strict=True)
+        zip(table.source_rows.tolist(), table.values(names.id), strict=True)
     ):
         if row in reasons:
             continue
@@ -133,7 +133,7 @@ def _atoms(table: EventTable, matches: pa.Table) -> list[tuple[str, ...]]:
     Events that match the same subscriptions share a tuple.
     """
     column = matches.column("subscription").to_pylist()
-    stops = np.searchsorted(matches.column("event").to_numpy(), table.numbers, "right").tolist()
+    stops = np.searchsorted(matches.column("event").to_numpy(), table.source_rows, "right").tolist()
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     atoms: list[tuple[str, ...]] = []
     start = 0

@@ -1,9 +1,8 @@
-"""The demonstration: a made-up city, standing questions, a stream of events matched on Spark.
+"""The demonstration: subscriptions and events of a generated city, matched on local Spark.
 
-- `city`: A small made-up city: places people ask about, and what happens there
-- `map`: What the demonstration shows: counts, a picture, and a map, one HTML file that loads
-  nothing
-- `run`: Runs the demonstration: an index built on Spark, a stream through it, a summary, pictures
+- `city`: the generated city: its subscriptions and its events
+- `map`: the outputs: a table of counts, a picture, and an interactive map in one HTML file
+- `run`: `run`, which builds an index on Spark, matches a stream, and writes the outputs
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _in_order(answers: list[list[EventMatches]], table: EventTable, snapshot: Sn
     stops = np.cumsum(sizes)
     count = int(stops[-1]) if len(stops) else 0
     rows, events = _reused(count, np.uint32), _reused(count, np.int64)
-    result_pairs.write_events(table.numbers, stops, events)
+    result_pairs.write_events(table.source_rows, stops, events)
     places = stops - sizes
     first = 0
     for answer in answers:

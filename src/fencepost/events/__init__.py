@@ -1,14 +1,12 @@
-"""Events: their attributes, times and words, and tables of them, each value read once.
+"""Events: their attributes, values, times and words, and tables of events.
 
-- `arrow_text`: Text in Arrow columns: which rows are not UTF-8
-- `event_attributes`: An event as a mapping of attribute names to values
-- `event_values`: `EventValues`: the attributes of one event, each geometry of which is read once
-- `table`: `EventTable`: the events of a table or of one publication, each value of which is read
-  once
-- `times`: Times as whole nanoseconds since 1970-01-01T00:00:00Z: Python integers, exact for any
-  year
-- `tokenizer`: The tokenizer: the words of a text, by which keywords find it
-- `value_types`: What an event's values count as: numbers, strings, times, spans, lists
+- `arrow_text`: text in Arrow columns: rows that are not UTF-8, and conversion to Python
+- `event_attributes`: `attributes`, an event as a mapping of attribute names to values
+- `event_values`: `EventValues`, the attributes of one event, with each geometry read once
+- `table`: `EventTable`, the events of a table or of a publication, with each value read once
+- `times`: instants as integers of nanoseconds since 1970, read from text and values
+- `tokenizer`: `Tokenizer`, the words of a text that keywords are compared with
+- `value_types`: values of events converted to numbers, strings, instants, spans and lists
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Text in Arrow columns: which rows are not UTF-8.
+"""Text in Arrow columns: rows that are not UTF-8, and conversion to Python.
 
-Arrow does not look at the bytes of a string unless it is asked to. Asking costs from 0.1 ms (long
-ASCII texts) to 1 ms (other scripts) for each megabyte, a small part of what cutting it into words
-does; what is wrong with a row is found out only where a column has such a row.
+Arrow validates the bytes of strings only on request. Validation takes from 0.1 ms (long ASCII
+texts) to 1 ms (other scripts) a megabyte, a small part of the time of tokenization. The reasons of
+bad rows are determined only for a column that has such rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ Reasons = list[tuple[int, str]]
 def split_invalid_utf8(
     table: pa.Table, names: Container[str]
 ) -> tuple[NDArray[np.int64], pa.Table, Reasons]:
-    """The rows whose text is UTF-8 in the named columns, by number and as a table.
+    """Split a table by whether the text of a row is UTF-8 in all named columns.
 
-    And of each other row its number and the reason.
+    Returns
+    -------
+    rows : int64 array
+        The numbers of the good rows.
+    good : pa.Table
+        The good rows.
+    bad : list of (int, str)
+        Number and reason of each other row.
     """
     reasons: dict[int, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -37,18 +44,18 @@ def split_invalid_utf8(
         return rows, table, []
     bad = sorted(reasons)
     runs = zip([0, *(row + 1 for row in bad)], [*bad, table.num_rows], strict=True)
-    # Slices, because Arrow does not take rows of all types.
+    # Slices, because Arrow's `take` does not support all types.
     kept = pa.concat_tables([table.slice(start, stop - start) for start, stop in runs])
     return np.delete(rows, bad), kept, sorted(reasons.items())
 
 
 def find_invalid_utf8(column: pa.Array | pa.ChunkedArray, what: str) -> Reasons:
-    """The rows of a column that hold text which is not UTF-8, and the reason of each.
+    """Return row and reason of each text in a column that is not UTF-8.
 
     Raises
     ------
     ModelError
-        Where the column is damaged otherwise.
+        If the column is damaged in another way.
     """
     if not _has_text(column.type):
         return []
@@ -62,7 +69,7 @@ def find_invalid_utf8(column: pa.Array | pa.ChunkedArray, what: str) -> Reasons:
 
 
 def python_values(column: pa.ChunkedArray) -> list[object]:
-    """The values of a column; where a text is not UTF-8, with a mark for each bad byte."""
+    """Return the values of a column; invalid bytes of a text become replacement characters."""
     if pa.types.is_timestamp(column.type) and column.type.tz in (None, "UTC", "+00:00"):
         times = _plain_times(column)
         if times is not None:
@@ -79,7 +86,7 @@ def python_values(column: pa.ChunkedArray) -> list[object]:
 
 
 def _plain_times(column: pa.ChunkedArray) -> list[object] | None:
-    """Times without a zone or in UTC, in a tenth of the time that Arrow takes; None if too far."""
+    """Convert times in UTC or without a zone, 10 times as fast as Arrow; None if out of range."""
     steps = {"s": 1_000_000, "ms": 1_000, "us": 1}
     if column.type.unit not in steps:
         return None
@@ -107,10 +114,10 @@ def _has_text(kind: pa.DataType) -> bool:
 
 
 def _is_sound(array: Any, what: str) -> bool:
-    """Whether all text is UTF-8; text that no row has counts in a dictionary."""
+    """Return whether all text is UTF-8, also dictionary entries that no row uses."""
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     while any(test(array.type) for test in lists):
-        array = array.flatten()  # or the items of rows that a slice leaves out would be looked at
+        array = array.flatten()  # drops items outside the slice, which must not count
     if pa.types.is_dictionary(array.type):
         array = array.dictionary
     try:
@@ -132,5 +139,5 @@ def _bad_rows(array: pa.Array) -> Reasons:
             reason = f"is not UTF-8: byte {error.start} of a text is {seen:#04x}; convert the text"
             reasons.append((row, reason))
         except (pa.ArrowException, ValueError, OverflowError):
-            pass  # a value beyond Python, such as a far time, may have a meaning all the same
+            pass  # Python cannot hold the value, such as a far time, but it may be usable
     return reasons

@@ -1,6 +1,6 @@
-"""An event as a mapping of attribute names to values.
+"""Events as mappings of attribute names to values.
 
-Only names are looked at here. What a value counts as is decided where a condition meets it.
+This module checks names only. The type of a value is checked where a condition uses it.
 """
 
 from __future__ import annotations
@@ -20,45 +20,44 @@ _FORMS = (
 
 
 class Row(dict[str, object]):
-    """A row of a table: its columns are the attributes, whatever its column `type` says."""
+    """A row of a table: its columns are the attributes, even if its `type` is "Feature"."""
 
 
 def attributes(event: object) -> Mapping[str, object]:
-    """The attributes of an event, by name.
+    """Return the attributes of an event, by name.
 
     Parameters
     ----------
     event : object
         - A GeoJSON Feature, which is a mapping whose ``type`` is ``"Feature"``, or an object
-          whose ``__geo_interface__`` is one: its members ``id`` and ``geometry`` are attributes,
-          and so are its properties, by their names. A property called ``id`` or ``geometry`` is
-          ``properties.id`` or ``properties.geometry`` only, and ``properties.x`` finds any other
-          property ``x`` as well, before a property that is itself called ``properties.x``. A
-          member that is absent is null. No other member of a Feature is an attribute.
+          whose ``__geo_interface__`` is such a mapping. Its members ``id`` and ``geometry`` are
+          attributes (null if absent), and so are its properties, but no other member. Property
+          ``x`` has the names ``x`` and ``properties.x``. A property called ``id`` or ``geometry``
+          has the second name only. If a property is itself called ``properties.x``, property
+          ``x`` hides it.
         - Any other mapping: its items are the attributes.
-        - A pandas or GeoPandas row (a Series): the columns are the attributes, whatever the
-          column ``type`` says.
+        - A pandas or GeoPandas row (a Series): the columns are the attributes, even if the column
+          ``type`` holds ``"Feature"``.
 
     Returns
     -------
     Mapping of str to object
-        A mapping that is no Feature is returned as it is, so it must not be written to. Values
-        are those of the event, unseen; null and NaN count as missing later.
+        A mapping that is no Feature is returned itself, so it must not be changed. Values are
+        not converted: null and NaN count as missing later.
 
     Raises
     ------
     ModelError
-        If it is none of these, a name is no string, or the properties are no mapping.
+        If the event is none of these, a name is no string, or the properties are no mapping.
     """
-    # The first test is the faster one, and most events pass it.
     if type(event) is Row:
         return event
-    if type(event) is dict or isinstance(event, Mapping):
+    if type(event) is dict or isinstance(event, Mapping):  # the first test is faster
         kind = event.get("type")
         if isinstance(kind, str) and kind == "Feature":
             return _feature_attributes(event)
         try:
-            "".join(event)  # the fastest way to ask whether all the names are strings
+            "".join(event)  # the fastest check that all names are strings
         except TypeError:
             raise _bad_name(event, "attribute name") from None
         return event
@@ -90,7 +89,8 @@ def _feature_attributes(feature: Mapping[Any, object]) -> dict[str, object]:
         )
     if not all(isinstance(name, str) for name in properties):
         raise _bad_name(properties, "property name")
-    # Later items win: members over properties, and `properties.x` over one that is called so.
+    # Later items win: members over properties, and the name `properties.x` of property `x`
+    # over a property that is itself called `properties.x`.
     return {
         **properties,
         **{f"properties.{name}": value for name, value in properties.items()},
@@ -102,26 +102,26 @@ def _feature_attributes(feature: Mapping[Any, object]) -> dict[str, object]:
 def _row_attributes(row: Any) -> dict[str, object]:
     if not all(isinstance(name, str) for name in row.index):
         raise _bad_name(row.index, "column name")
-    found = dict(zip(row.index, row, strict=True))
-    if len(found) < len(row):
-        twice = next(name for name in found if list(row.index).count(name) > 1)
+    attributes_by_name = dict(zip(row.index, row, strict=True))
+    if len(attributes_by_name) < len(row):
+        repeated = next(name for name in attributes_by_name if list(row.index).count(name) > 1)
         raise ModelError(
-            f"two columns of the row have one name; saw {short_repr(twice)} twice; "
+            f"two columns of the row have the same name; saw {short_repr(repeated)} twice; "
             "rename one of them"
         )
-    return found
+    return attributes_by_name
 
 
-def _bad_name(names: Iterable[object], what: str) -> ModelError:
+def _bad_name(names: Iterable[object], kind_of_name: str) -> ModelError:
     name = next(name for name in names if not isinstance(name, str))
     return ModelError(
-        f"every {what} of an event must be a string; saw {short_repr(name)}, "
+        f"every {kind_of_name} of an event must be a string; saw {short_repr(name)}, "
         f"which is of type {type(name).__name__}; give it a name that is a string"
     )
 
 
 def _is_series(value: object) -> bool:
-    """Whether it is a pandas Series, without importing pandas."""
+    """Return whether a value is a pandas Series, without importing pandas."""
     return any(
         base.__name__ == "Series" and base.__module__.partition(".")[0] == "pandas"
         for base in type(value).__mro__

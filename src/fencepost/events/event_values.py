@@ -1,4 +1,4 @@
-"""`EventValues`: the attributes of one event, each geometry of which is read once."""
+"""`EventValues`: the attributes of one event, with each geometry read once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from fencepost.geometry.space import Space
 
 
 class EventValues:
-    """An event's attributes, with what is costly to read from them kept.
+    """The attributes of one event, with its geometries cached.
 
     Parameters
     ----------
     shapes : callable, optional
-        From the name of an attribute to its geometry, where it was read already.
+        Returns the geometry of an attribute that has been read already. Left out, geometries are
+        read from the attributes.
     """
 
     __slots__ = ("_read", "_shapes", "attributes", "space", "tokenizer")
@@ -38,11 +39,11 @@ class EventValues:
         self._shapes: dict[str, Shapes | None] | None = None
 
     def get(self, name: str) -> object:
-        """An attribute, or None where it is missing."""
+        """Return an attribute, or None if it is missing."""
         return none_if_missing(self.attributes.get(name))
 
     def shapes(self, name: str) -> Shapes | None:
-        """An attribute as a geometry, or None."""
+        """Return an attribute as a geometry, or None if it is no usable geometry."""
         if self._shapes is None:
             self._shapes = {}
         if name not in self._shapes:
@@ -54,14 +55,14 @@ class EventValues:
 
 
 def none_if_missing(value: object) -> object:
-    """A value of an event, or None where it counts as missing."""
+    """Return the value of an attribute, or None if it counts as missing."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     return None if value_types.is_missing(value) else value
 
 
 def read_shape(value: object, space: Space = Space.PLANAR) -> Shapes | None:
-    """One geometry laid out, or None where the value is no usable one."""
+    """Read a geometry; return None if the value is no usable geometry of the space."""
     if value is None or isinstance(value, (int, float)):
         return None
     try:

@@ -1,8 +1,8 @@
-"""`EventTable`: the events of a table or of one publication, each value of which is read once.
+"""`EventTable`: the events of a table or of a publication, with each value read once.
 
 Matching, tracking, composites, safe regions, Spark and the server read events through this class:
-columns as Arrow arrays or Python values, geometries as `Shapes`, rows as `EventValues`. What one
-consumer has parsed, the next one finds parsed.
+columns as Arrow arrays or Python values, geometries as `Shapes`, rows as `EventValues`. Parsed
+values are cached, so consumers of the same table share them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fencepost.geometry.readers.geoarrow_columns import with_geoarrow_types
 from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
-"""Row and reason of each event that cannot be used."""
+"""Row and reason of each row that is no event."""
 
 _NO_TABLE = (
     "give an Arrow table, a DataFrame, a FeatureCollection or a list of events, each a mapping or "
@@ -44,11 +44,11 @@ class Geometries(NamedTuple):
     Attributes
     ----------
     shapes : Shapes
-        Those of this table, and maybe of others.
+        The geometries; there may be more than the events have.
     rows : int64 array
-        The row of `shapes` that each event has; -1 where it has none that can be used.
+        The row of `shapes` of each event; -1 if the event has no usable geometry.
     problems : dict of int to GeometryProblem
-        By event, why a geometry that is there cannot be used.
+        By event, why its geometry cannot be used.
     """
 
     shapes: Shapes
@@ -56,7 +56,7 @@ class Geometries(NamedTuple):
     problems: dict[int, GeometryProblem]
 
     def slice(self, start: int, count: int) -> Geometries:
-        """The geometries of some events that follow each other."""
+        """Return the geometries of `count` consecutive events."""
         stop = start + count
         kept = {row - start: why for row, why in self.problems.items() if start <= row < stop}
         return Geometries(self.shapes, self.rows[start:stop], kept)
@@ -67,25 +67,25 @@ class EventTable:
 
     Attributes
     ----------
-    numbers : int64 array
-        The row of the source in which each event stands.
+    source_rows : int64 array
+        The row of each event in the source.
     bad : list of (int, str)
-        Row of the source and reason of what is no event.
+        Source row and reason of each row that is no event.
     space : Space
-        What the coordinates of geometries mean.
+        The coordinate space of geometries.
     """
 
     def __init__(
         self,
         rows: Sequence[Mapping[str, object]] | pa.Table,
-        numbers: NDArray[np.int64] | None = None,
+        source_rows: NDArray[np.int64] | None = None,
         bad: BadRows | None = None,
         space: Space = Space.PLANAR,
     ) -> None:
         self._arrow = rows if isinstance(rows, pa.Table) else None
         self._rows = None if isinstance(rows, pa.Table) else rows
         self._size = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
-        self.numbers = np.arange(self._size) if numbers is None else numbers
+        self.source_rows = np.arange(self._size) if source_rows is None else source_rows
         self.bad: BadRows = bad or []
         self.space = space
         self._lock = threading.RLock()
@@ -96,24 +96,24 @@ class EventTable:
 
     @classmethod
     def read(cls, source: object, space: Space = Space.PLANAR) -> EventTable:
-        """The events of an Arrow table, a DataFrame, a FeatureCollection or a list.
+        """Read the events of an Arrow table, a DataFrame, a FeatureCollection or a list.
 
         Raises
         ------
         ModelError
-            Where the source as a whole is no table of events. A row that is no event is `bad`.
+            If the source as a whole is no table of events. A row that is no event joins `bad`.
         """
         if isinstance(source, EventTable):
             if source.space is not space:
                 raise ModelError(
-                    f"the events were read for the space {source.space.value!r}, and are asked "
-                    f"about in {space.value!r}; read them anew"
+                    f"the events were read for the space {source.space.value!r}, and are needed "
+                    f"in {space.value!r}; read them again in that space"
                 )
             return source
         arrow = _as_arrow(source)
         if arrow is not None:
             if len(set(arrow.column_names)) < arrow.num_columns:
-                raise ModelError("two columns of the table have one name; rename one of them")
+                raise ModelError("two columns of the table have the same name; rename one of them")
             return cls(arrow, space=space)
         if isinstance(source, dict) and source.get("type") == "FeatureCollection":
             source = source.get("features")
@@ -122,7 +122,7 @@ class EventTable:
         if not isinstance(source, list | tuple):
             raise ModelError(f"a {type(source).__name__} is no table of events; {_NO_TABLE}")
         good: list[Mapping[str, object]] = []
-        numbers: list[int] = []
+        source_rows: list[int] = []
         bad: BadRows = []
         for number, event in enumerate(source):
             try:
@@ -130,71 +130,76 @@ class EventTable:
             except FencepostError as error:
                 bad.append((number, str(error)))
             else:
-                numbers.append(number)
-        return cls(good, np.array(numbers, np.int64), bad, space)
+                source_rows.append(number)
+        return cls(good, np.array(source_rows, np.int64), bad, space)
 
     @classmethod
     def concatenate(cls, tables: Sequence[EventTable]) -> EventTable:
-        """The events of several tables in one space, numbered anew, with the geometries that were
-        read already.
+        """Concatenate tables of the same space.
+
+        Source rows are numbered from 0 again. Geometries that all tables have read are kept.
         """
         rows = [row for table in tables for row in table.rows()]
         joined = cls(rows, space=tables[0].space if tables else Space.PLANAR)
-        known = set.intersection(*(set(table._geometries) for table in tables)) if tables else ()
-        for name in known:
-            joined._geometries[name] = _joined([table._geometries[name] for table in tables])
+        common = set.intersection(*(set(table._geometries) for table in tables)) if tables else ()
+        for name in common:
+            joined._geometries[name] = _concatenate_geometries(
+                [table._geometries[name] for table in tables]
+            )
         return joined
 
     def __len__(self) -> int:
         return self._size
 
     def slice(self, start: int, count: int) -> EventTable:
-        """Some events that follow each other; geometries that were read already are shared."""
+        """Return at most `count` consecutive events; cached geometries are shared."""
         if start == 0 and count == self._size:
             return self
         rows: Any
         if self._rows is not None:
             rows = self._rows[start : start + count]
-        else:  # A table without columns is as long as it is told: never ask beyond its end.
+        else:  # clipped, because Arrow slices a table without columns beyond its end
             assert self._arrow is not None
             rows = self._arrow.slice(start, min(count, self._size - start))
-        part = EventTable(rows, self.numbers[start : start + count], space=self.space)
+        part = EventTable(rows, self.source_rows[start : start + count], space=self.space)
         with self._lock:
-            known = [*self._geometries.items()]
-        part._geometries = {name: g.slice(start, len(part)) for name, g in known}
+            cached = [*self._geometries.items()]
+        part._geometries = {name: g.slice(start, len(part)) for name, g in cached}
         return part
 
     def without(self, bad: Mapping[int, str]) -> EventTable:
-        """All events but some; these and their reasons join `bad`, by their source's rows."""
+        """Return the table without some events; their source rows and reasons join `bad`."""
         if not bad:
             return self
         part = self.take(np.delete(np.arange(self._size), sorted(bad)))
-        reasons = [(int(self.numbers[row]), reason) for row, reason in bad.items()]
+        reasons = [(int(self.source_rows[row]), reason) for row, reason in bad.items()]
         part.bad = sorted([*self.bad, *reasons])
         return part
 
     def take(self, kept: NDArray[np.int64]) -> EventTable:
-        """Some events, by ascending rows of this table; nothing is `bad`."""
+        """Return the events of some ascending rows of this table; `bad` is empty."""
         runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1)
-        rest: Any
+        chosen: Any
         if self._arrow is None:
-            rest = [self._rows[row] for row in kept.tolist()]  # type: ignore[index]
-        else:  # slices, because Arrow does not take rows of all types
-            rest = pa.concat_tables(
+            chosen = [self._rows[row] for row in kept.tolist()]  # type: ignore[index]
+        else:  # slices, because Arrow's `take` does not support all types
+            chosen = pa.concat_tables(
                 [self._arrow.slice(run[0], len(run)) for run in runs if len(run)]
                 or [self._arrow.slice(0, 0)]
             )
-        part = EventTable(rest, self.numbers[kept], space=self.space)
-        place = {row: k for k, row in enumerate(kept.tolist())}
+        part = EventTable(chosen, self.source_rows[kept], space=self.space)
+        new_rows = {row: k for k, row in enumerate(kept.tolist())}
         for name, (shapes, rows, problems) in self._geometries.items():
-            own = {place[row]: why for row, why in problems.items() if row in place}
-            part._geometries[name] = Geometries(shapes, rows[kept], own)
+            kept_problems = {
+                new_rows[row]: problem for row, problem in problems.items() if row in new_rows
+            }
+            part._geometries[name] = Geometries(shapes, rows[kept], kept_problems)
         return part
 
     def without_invalid_text(self, names: Collection[str]) -> EventTable:
-        """The events whose text in these columns is UTF-8; others join `bad`.
+        """Return the events whose text in some columns is UTF-8; other rows join `bad`.
 
-        Arrow does not look at the bytes of a string unless it is asked to.
+        Arrow validates the bytes of strings only on request.
         """
         if self._arrow is None:
             return self
@@ -208,21 +213,21 @@ class EventTable:
         return self.without(reasons)
 
     def with_values(self, values: Mapping[str, Sequence[object]]) -> EventTable:
-        """The same events with more attributes, and nothing `bad`; geometries are shared."""
-        added = zip(*values.values(), strict=True)
+        """Return the events with more attributes; `bad` is empty, geometries are shared."""
+        value_rows = zip(*values.values(), strict=True)
         rows = [
-            Row({**row, **dict(zip(values, more, strict=True))})
-            for row, more in zip(self.rows(), added, strict=True)
+            Row({**row, **dict(zip(values, new_values, strict=True))})
+            for row, new_values in zip(self.rows(), value_rows, strict=True)
         ]
-        table = EventTable(rows, self.numbers, space=self.space)
+        table = EventTable(rows, self.source_rows, space=self.space)
         table._geometries = {k: g for k, g in self._geometries.items() if k not in values}
         return table
 
     def with_geometries(self, columns: Mapping[str, Geometries]) -> EventTable:
-        """The same events with these geometries, in columns that there are or new ones."""
+        """Return the events with these geometries, in new columns or in place of existing ones."""
         rows = self._arrow if self._rows is None else self._rows
         assert rows is not None
-        table = EventTable(rows, self.numbers, space=self.space)
+        table = EventTable(rows, self.source_rows, space=self.space)
         table._geometries = {**self._geometries, **columns}
         return table
 
@@ -230,29 +235,28 @@ class EventTable:
 
     @property
     def column_names(self) -> Collection[str] | None:
-        """The names of all columns; None where each event has attributes of its own."""
+        """The names of all columns; None for a table of mappings, which may differ in names."""
         if self._arrow is None:
             return None
         return [*dict.fromkeys((*self._arrow.column_names, *self._geometries))]
 
     def column(self, name: str) -> pa.Array | None:
-        """A column in one Arrow array, without dictionaries; None where there is no such array."""
+        """Return a column as one Arrow array, decoded from dictionaries; None if there is none."""
         if self._arrow is None or name not in self._arrow.column_names:
             return None
         with self._lock:
             if name not in self._columns:
-                with self.naming_columns([name]):
+                with self.name_columns_in_errors([name]):
                     self._columns[name] = _plain_array(self._arrow.column(name))
             return self._columns[name]
 
     def values(self, name: str, *, geometric: bool = False) -> Sequence[object]:
-        """A column as Python values; what is missing may be None, NaN or another such mark.
+        """Return a column as Python values; missing values may be None, NaN and the like.
 
         Parameters
         ----------
         geometric : bool
-            Whether coordinates are GeoJSON geometries, even in a column that does not name itself
-            as one of geometries.
+            Return coordinates as GeoJSON geometries, even if the column does not name an encoding.
         """
         with self._lock:
             if (name, geometric) not in self._values:
@@ -265,14 +269,14 @@ class EventTable:
         assert self._arrow is not None
         if name not in self._arrow.column_names:
             return [None] * self._size
-        with self.naming_columns([name]):
+        with self.name_columns_in_errors([name]):
             chosen = self._arrow.select([name])
-            if geometric or _says_it_is_geometric(chosen.schema.field(0)):
+            if geometric or _names_geometry_encoding(chosen.schema.field(0)):
                 chosen = with_geoarrow_types(chosen, (name,))
             return python_values(chosen.column(0))
 
     def instants(self, name: str) -> Sequence[int | None]:
-        """A column as instants in nanoseconds since 1970; None where a value is none."""
+        """Return a column as nanoseconds since 1970; None for each value that is no instant."""
         with self._lock:
             if name not in self._instants:
                 self._instants[name] = self._read_instants(name)
@@ -282,34 +286,34 @@ class EventTable:
         column = self.column(name)
         if column is not None and pa.types.is_timestamp(column.type):
             try:
-                found: list[int | None] = (
+                instants: list[int | None] = (
                     column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
                 )
-            except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
+            except pa.ArrowInvalid:  # a year outside 64 bits of nanoseconds
                 pass
             else:
-                return found
+                return instants
         values = self.values(name)
         if {*map(type, values)} == {str}:
             return parse_instants(cast(Sequence[str], values))
         return [nanoseconds_of(value) for value in values]
 
     @contextmanager
-    def naming_columns(self, names: Sequence[str]) -> Iterator[None]:
-        """Turn what Arrow or Python cannot convert into an error that names the columns."""
+    def name_columns_in_errors(self, names: Sequence[str]) -> Iterator[None]:
+        """Raise conversion errors of Arrow and Python as ModelErrors that name the columns."""
         try:
             yield
         except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
             assert self._arrow is not None
             schema = self._arrow.schema
-            kinds = ", ".join(f"{name!r:.60} ({schema.field(name).type})" for name in names)
+            columns = ", ".join(f"{name!r:.60} ({schema.field(name).type})" for name in names)
             raise ModelError(
-                f"the values of the column {kinds} cannot be read: {error}; convert the column, "
+                f"the values of the column {columns} cannot be read: {error}; convert the column, "
                 "or leave it out"
             ) from error
 
     def geometries(self, name: str) -> Geometries:
-        """A column as geometries."""
+        """Return a column as geometries."""
         with self._lock:
             if name not in self._geometries:
                 self._geometries[name] = self._read_geometries(name)
@@ -320,19 +324,18 @@ class EventTable:
             named = with_geoarrow_types(self._arrow.select([name]), (name,))
             array = _plain_array(named.column(0))
             if _is_geometric(array.type):
-                every = np.arange(self._size)
-                return self._usable(Shapes.read(array), every)
+                return self._usable(Shapes.read(array), np.arange(self._size))
         values = self.values(name, geometric=True)
-        # A number is no geometry, and no problem: an attribute may be one or the other.
-        given = [
+        # A number is no problem: an attribute may hold numbers in some events.
+        rows = [
             row
             for row, value in enumerate(values)
             if not isinstance(value, int | float) and not is_missing(value)
         ]
-        return self._usable(Shapes.read([values[row] for row in given]), np.array(given, np.int64))
+        return self._usable(Shapes.read([values[row] for row in rows]), np.array(rows, np.int64))
 
     def _usable(self, shapes: Shapes, events: NDArray[np.int64]) -> Geometries:
-        """The geometries of some events, one each."""
+        """Return the usable geometries among `shapes`, whose row k belongs to event events[k]."""
         usable = shapes.arrays.shapes["dimension"][:-1] >= 0
         outside = shapes.problems_outside(self.space)
         usable[[problem.row for problem in outside]] = False
@@ -346,9 +349,14 @@ class EventTable:
     def rows(
         self, names: Collection[str] | None = None, geometric: Collection[str] = ()
     ) -> Sequence[Mapping[str, object]]:
-        """The attributes of each event; of a table only the named columns, all if left out.
+        """Return the attributes of each event.
 
-        geometric : those whose coordinates are geometries: see `values`.
+        Parameters
+        ----------
+        names : collection of str, optional
+            The columns of an Arrow table to return; all if left out.
+        geometric : collection of str
+            The columns whose coordinates are geometries: see `values`.
         """
         if self._rows is not None:
             return self._rows
@@ -360,7 +368,7 @@ class EventTable:
         return [Row(zip(chosen, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def row(self, number: int) -> Mapping[str, object]:
-        """The attributes of one event."""
+        """Return the attributes of one event."""
         if self._rows is not None:
             return self._rows[number]
         (row,) = self.slice(number, 1).rows()
@@ -372,16 +380,16 @@ class EventTable:
         geometric: Collection[str] = (),
         tokenizer: Tokenizer = EVERY_WORD,
     ) -> Iterator[EventValues]:
-        """The events one by one; their geometries are those of this table."""
+        """Yield the events one by one; their geometries are read from this table."""
         return (
-            EventValues(row, tokenizer, self.space, _OfRow(self, number))
+            EventValues(row, tokenizer, self.space, _RowShapes(self, number))
             for number, row in enumerate(self.rows(names, geometric))
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _OfRow:
-    """The geometries of one event, by attribute."""
+class _RowShapes:
+    """Returns the geometries of one event by attribute, as `EventValues` needs them."""
 
     table: EventTable
     number: int
@@ -392,7 +400,7 @@ class _OfRow:
         return None if row < 0 else geometries.shapes.row(row)
 
 
-def _says_it_is_geometric(field: pa.Field) -> bool:
+def _names_geometry_encoding(field: pa.Field) -> bool:
     name = extension_name(field)
     if isinstance(field.type, pa.BaseExtensionType):
         name = field.type.extension_name
@@ -400,7 +408,7 @@ def _says_it_is_geometric(field: pa.Field) -> bool:
 
 
 def _is_geometric(kind: pa.DataType) -> bool:
-    """Whether an Arrow array of a type is read as geometries without Python objects."""
+    """Return whether Arrow arrays of a type are read as geometries without Python objects."""
     return (
         isinstance(kind, pa.BaseExtensionType)
         or pa.types.is_binary(kind)
@@ -413,7 +421,7 @@ def _is_geometric(kind: pa.DataType) -> bool:
 def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(array.type):
-        if pa.types.is_string_view(array.type.value_type):  # which Arrow cannot decode
+        if pa.types.is_string_view(array.type.value_type):  # Arrow cannot decode these
             wide = array.dictionary.cast(pa.large_string())
             array = pa.DictionaryArray.from_arrays(array.indices, wide)
         array = array.dictionary_decode()
@@ -422,23 +430,23 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def _joined(given: Sequence[Geometries]) -> Geometries:
-    if len(given) == 1:
-        return given[0]
-    base, first = 0, 0
+def _concatenate_geometries(columns: Sequence[Geometries]) -> Geometries:
+    if len(columns) == 1:
+        return columns[0]
+    first_shape, first_event = 0, 0
     rows: list[NDArray[np.int64]] = []
     problems: dict[int, GeometryProblem] = {}
-    for shapes, own, why in given:
-        rows.append(np.where(own >= 0, own + base, -1))
-        problems |= {first + row: problem for row, problem in why.items()}
-        base += len(shapes)
-        first += len(own)
-    parts = [(one.shapes.arrays, np.arange(len(one.shapes))) for one in given]
+    for column in columns:
+        rows.append(np.where(column.rows >= 0, column.rows + first_shape, -1))
+        problems |= {first_event + row: problem for row, problem in column.problems.items()}
+        first_shape += len(column.shapes)
+        first_event += len(column.rows)
+    parts = [(column.shapes.arrays, np.arange(len(column.shapes))) for column in columns]
     return Geometries(Shapes.gather(parts), np.concatenate(rows), problems)
 
 
 def _as_arrow(source: object) -> pa.Table | None:
-    """A table of events as Arrow, or None where it is a sequence of events."""
+    """Return a table of events as Arrow; None if the source is no table, or of mixed types."""
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):
@@ -447,13 +455,13 @@ def _as_arrow(source: object) -> pa.Table | None:
         return None
     frame: Any = source
     if len(set(frame.columns)) < len(frame.columns):
-        raise ModelError("two columns of the table have one name; rename one of them")
+        raise ModelError("two columns of the table have the same name; rename one of them")
     if hasattr(frame, "to_wkb") and hasattr(frame, "geometry"):  # a GeoDataFrame
         frame = frame.to_wkb()
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, OverflowError):
-        return None  # columns of mixed types: row by row
+        return None  # columns of mixed types, to be read row by row
 
 
 def _is_frame(source: object) -> bool:

@@ -1,16 +1,17 @@
-"""Times as whole nanoseconds since 1970-01-01T00:00:00Z: Python integers, exact for any year.
+"""Instants as whole nanoseconds since 1970-01-01T00:00:00Z: Python integers, exact for any year.
 
-What has no zone is in UTC, and a date is its first instant. Leap seconds do not exist here, as
-in POSIX time.
+A time without a zone is in UTC. A date is its first instant. There are no leap seconds, as in
+POSIX time.
 
-Text is read in the form that RFC 3339 and the extended format of ISO 8601 share:
+The format of texts is common to RFC 3339 and the extended format of ISO 8601:
 
     2024-05-01                        a date
-    2024-05-01T12:30:00Z              `t` and `z` may be small, and a space may stand for the T
+    2024-05-01T12:30:00Z              `t` and `z` may be lower case, and a space may replace the T
     2024-05-01T12:30:00.123456789Z    a fraction, after a point or a comma
     2024-05-01T12:30+02:00            seconds may be left out; +0200 and +02 are offsets too
 
-Years are 0001 to 9999, in UTC as well. Finer than a nanosecond is not cut off but refused.
+The year must be within 0001 to 9999, in UTC as well. A fraction finer than a nanosecond is refused,
+not rounded.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIRST = (1 - _EPOCH_ORDINAL) * DAY
-_LAST = (date.max.toordinal() + 1 - _EPOCH_ORDINAL) * DAY - 1
-_FORM = re.compile(
+_MIN_INSTANT = (1 - _EPOCH_ORDINAL) * DAY
+_MAX_INSTANT = (date.max.toordinal() + 1 - _EPOCH_ORDINAL) * DAY - 1
+_FORMAT = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
     r"(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?([Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
     re.ASCII,
@@ -46,29 +47,30 @@ _MONTHS = {"M": 1, "Y": 12}
 _NANOSECOND = 10**9  # in attoseconds
 _NANOSECONDS = np.dtype("M8[ns]")
 _NAT = -(2**63)
-_LONGEST = len("2024-05-01T12:30:00.123456789Z")
+_MAX_LENGTH = len("2024-05-01T12:30:00.123456789Z")
 
 
 def parse_instant(text: str) -> tuple[int, bool] | None:
-    """The nanoseconds since 1970 that a text says, and whether it is a date without a time.
+    """Parse a text as an instant.
 
     Parameters
     ----------
     text : str
-        In the form that the module describes, with nothing before or after it.
+        In the format that the module describes, without surrounding spaces.
 
     Returns
     -------
     tuple of int and bool, or None
-        None where the text is no time of that form: also for a leap second (``:60``), for
-        24:00, and for a fraction that is finer than a nanosecond.
+        Nanoseconds since 1970, and whether the text is a date without a time. None if the text has
+        another format, and for a leap second (``:60``), for 24:00, and for a fraction that is finer
+        than a nanosecond.
     """
-    if len(text) == 20 and text[4::3] == "--T::Z":  # as most are, and read at once
+    if len(text) == 20 and text[4::3] == "--T::Z":  # the usual format, parsed faster
         try:
             return _instant_of_datetime(datetime.fromisoformat(text[:19])), False
         except ValueError:
             return None
-    match = _FORM.fullmatch(text)
+    match = _FORMAT.fullmatch(text)
     if match is None:
         return None
     year, month, day, hour, minute, second, fraction, offset = match.groups()
@@ -78,40 +80,40 @@ def parse_instant(text: str) -> tuple[int, bool] | None:
         return None
     if hour is None:
         return days * DAY, True
-    clock = _seconds_of_clock(int(hour), int(minute), int(second or 0))
-    parts = _nanoseconds_of_fraction(fraction or "")
-    shift = _seconds_of_offset(offset or "Z")
-    if clock is None or parts is None or shift is None:
+    clock_s = _seconds_of_clock(int(hour), int(minute), int(second or 0))
+    fraction_ns = _nanoseconds_of_fraction(fraction or "")
+    offset_s = _seconds_of_offset(offset or "Z")
+    if clock_s is None or fraction_ns is None or offset_s is None:
         return None
-    nanoseconds = days * DAY + (clock - shift) * SECOND + parts
-    return (nanoseconds, False) if _FIRST <= nanoseconds <= _LAST else None
+    nanoseconds = days * DAY + (clock_s - offset_s) * SECOND + fraction_ns
+    return (nanoseconds, False) if _MIN_INSTANT <= nanoseconds <= _MAX_INSTANT else None
 
 
 def parse_instants(texts: Sequence[str]) -> list[int | None]:
-    """The nanoseconds since 1970 that each of many texts says; None where it is no time.
+    """Parse many texts as nanoseconds since 1970; None for each text that is no instant.
 
-    Those like 2024-05-01T12:30:00Z or 2024-05-01T12:30:00.25Z are read together.
+    Texts such as 2024-05-01T12:30:00Z and 2024-05-01T12:30:00.25Z are parsed in one pass.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     try:
-        text = np.array(texts, f"S{_LONGEST}").view(np.uint8).reshape(len(texts), _LONGEST)
+        text = np.array(texts, f"S{_MAX_LENGTH}").view(np.uint8).reshape(len(texts), _MAX_LENGTH)
     except UnicodeEncodeError:
-        text = np.zeros((len(texts), _LONGEST), np.uint8)
+        text = np.zeros((len(texts), _MAX_LENGTH), np.uint8)
     nanoseconds, is_plain = _plain_instants(text, lengths)
-    found: list[int | None] = nanoseconds.tolist()
+    instants: list[int | None] = nanoseconds.tolist()
     for row in np.flatnonzero(~is_plain).tolist():
         parsed = parse_instant(str.__str__(texts[row]))
-        found[row] = None if parsed is None else parsed[0]
-    return found
+        instants[row] = None if parsed is None else parsed[0]
+    return instants
 
 
 def format_instant(nanoseconds: int) -> str:
-    """The RFC 3339 text of an instant, in UTC with no more digits than it needs.
+    """Return the RFC 3339 text of an instant, in UTC, without trailing zeros in the fraction.
 
     Raises
     ------
     ValueError
-        Where the year is not one of 0001 to 9999.
+        If the year is outside 0001 to 9999.
     """
     days, rest = divmod(nanoseconds, DAY)
     seconds, fraction = divmod(rest, SECOND)
@@ -122,18 +124,18 @@ def format_instant(nanoseconds: int) -> str:
 
 
 def format_date(nanoseconds: int) -> str:
-    """The text YYYY-MM-DD of the day, in UTC, that holds an instant.
+    """Return the day of an instant, in UTC, as YYYY-MM-DD.
 
     Raises
     ------
     ValueError
-        Where the year is not one of 0001 to 9999.
+        If the year is outside 0001 to 9999.
     """
     return _format_days(nanoseconds // DAY)
 
 
 def instant_of(value: object) -> int | None:
-    """The nanoseconds since 1970 of a value that is a time.
+    """Return the nanoseconds since 1970 of a value that is a time.
 
     Parameters
     ----------
@@ -143,13 +145,13 @@ def instant_of(value: object) -> int | None:
     Returns
     -------
     int or None
-        None for NaT, for a time that is not a whole number of nanoseconds, and for any value
-        of another type; a str is not read (`parse_instant` does that).
+        None for NaT, for a time that is not a whole number of nanoseconds, and for a value of any
+        other type, also str (see `parse_instant`).
     """
     if isinstance(value, np.datetime64):
         return _instant_of_numpy(value)
     if isinstance(value, datetime):
-        if hasattr(value, "to_datetime64"):  # pandas: a datetime that knows nanoseconds, or NaT
+        if hasattr(value, "to_datetime64"):  # pandas: a datetime with nanoseconds, or NaT
             return _instant_of_pandas(value)
         return _instant_of_datetime(value)
     if isinstance(value, date):
@@ -187,22 +189,22 @@ def _format_days(days: int) -> str:
     try:
         return date.fromordinal(days + _EPOCH_ORDINAL).isoformat()
     except (ValueError, OverflowError):
-        raise ValueError(f"day {days} from 1970 is in no year of 0001 to 9999") from None
+        raise ValueError(f"day {days} from 1970 is outside the years 0001 to 9999") from None
 
 
 def _plain_instants(
     text: NDArray[np.uint8], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The instants of ASCII texts of one common form, and which are of that form."""
+    """Parse ASCII texts of the two formats with Z. Return instants, and which texts are valid."""
     ends = lengths - 1
-    is_plain = (lengths == 20) | ((lengths > 21) & (lengths <= _LONGEST))
+    is_plain = (lengths == 20) | ((lengths > 21) & (lengths <= _MAX_LENGTH))
     is_plain &= text[np.arange(len(text)), np.where(is_plain, ends, 0)] == ord("Z")
     is_plain &= (lengths == 20) | (text[:, 19] == ord("."))
     for place, sign in zip((4, 7, 10, 13, 16), b"--T::", strict=True):
         is_plain &= text[:, place] == sign
-    digits = text - np.uint8(ord("0"))  # what is below wraps to more than 9
-    in_fraction = np.arange(20, _LONGEST - 1) < ends[:, None]
-    digits[:, 20 : _LONGEST - 1][~in_fraction] = 0
+    digits = text - np.uint8(ord("0"))  # lesser characters wrap to more than 9
+    in_fraction = np.arange(20, _MAX_LENGTH - 1) < ends[:, None]
+    digits[:, 20 : _MAX_LENGTH - 1][~in_fraction] = 0
 
     def number(first: int, stop: int) -> NDArray[np.int64]:
         part = digits[:, first:stop]
@@ -211,13 +213,13 @@ def _plain_instants(
 
     year, month, day = number(0, 4), number(5, 7), number(8, 10)
     hour, minute, second = number(11, 13), number(14, 16), number(17, 19)
-    is_plain &= (year >= 1700) & (year < 2260)  # so that 64 bits suffice
+    is_plain &= (year >= 1700) & (year < 2260)  # years whose nanoseconds fit in 64 bits
     is_plain &= (hour < 24) & (minute < 60) & (second < 60)
     months = np.where(is_plain, 12 * (year - 1970) + month - 1, 0).astype("M8[M]")
     days = months.astype("M8[D]") + np.where(is_plain, day - 1, 0)
     is_plain &= (month >= 1) & (month <= 12) & (day >= 1) & (days.astype("M8[M]") == months)
     seconds = days.astype(np.int64) * 86_400 + hour * 3_600 + minute * 60 + second
-    return np.where(is_plain, seconds, 0) * SECOND + number(20, _LONGEST - 1), is_plain
+    return np.where(is_plain, seconds, 0) * SECOND + number(20, _MAX_LENGTH - 1), is_plain
 
 
 # -------------------------------------------------------------------------------- kinds of objects
@@ -238,7 +240,7 @@ def _nanoseconds(span: timedelta) -> int:
 def _instant_of_pandas(value: Any) -> int | None:
     try:
         nanoseconds: int = value.value
-    except OverflowError:  # of a coarser unit, beyond 64 bits of nanoseconds
+    except OverflowError:  # a coarser unit, beyond 64 bits of nanoseconds
         return _instant_of_numpy(value.to_datetime64())
     return None if nanoseconds == _NAT else nanoseconds
 
@@ -258,9 +260,10 @@ def _instant_of_numpy(value: np.datetime64[Any]) -> int | None:
 
 
 def _days_before_month(months: int) -> int:
-    """Days from 1970-01-01 to the first day of a month counted from January 1970.
+    """Return the days from 1970-01-01 to the first day of a month counted from January 1970.
 
-    The Gregorian calendar repeats every 400 years, so any year is moved into those of `date`.
+    The Gregorian calendar repeats every 400 years, so years outside the range of `date` are moved
+    into it.
     """
     cycles, months = divmod(months, 4_800)
     years, month = divmod(months, 12)

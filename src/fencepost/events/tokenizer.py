@@ -1,23 +1,22 @@
-"""The tokenizer: the words of a text, by which keywords find it.
+"""`Tokenizer`: the words of a text that keywords are compared with.
 
-The rule, whole:
+The rule, in full:
 
 1. A *word character* is a code point whose general category begins with L, M or N: a letter, a
    mark or a number of any script, by the Unicode tables of the running Python (`unicodedata`).
-   Everything else separates, and is dropped: spaces, punctuation, the underscore, apostrophes,
+   Every other code point is a separator: spaces, punctuation, the underscore, apostrophes,
    symbols, controls, joiners, and lone surrogates.
-2. A *word* is a run of word characters that is as long as can be.
+2. A *word* is a maximal run of word characters.
 3. Its *token* is the word after `str.casefold`.
 
-Nothing else happens: no normalisation (so "é" as one code point and as "e" with a combining
-accent are two tokens), no stemming, no splitting of scripts written without spaces; and no stop
-words but those that a `Tokenizer` is given. A mark that follows no letter is a word of its own,
-which is how the variation selector after some emoji becomes one.
+Deliberately absent: normalisation (so "é" as one code point and as "e" with a combining accent are
+two tokens), stemming, segmentation of scripts written without spaces, and stop words other than
+those of a `Tokenizer`. A mark that follows no letter is a word by itself, such as the variation
+selector after some emoji.
 
-Casefolding turns word characters into word characters and others into others (a test goes
-through all of Unicode), so it makes no difference whether a text is folded before it is cut or
-after. A lone surrogate separates just as "?" does, so encoding a text as UTF-8 with
-``errors="replace"`` leaves its tokens as they are.
+Casefolding maps word characters to word characters and separators to separators (a test covers all
+of Unicode), so a text may be folded before or after it is split. Lone surrogates and "?" are both
+separators, so encoding a text as UTF-8 with ``errors="replace"`` does not change its tokens.
 """
 
 from __future__ import annotations
@@ -35,18 +34,17 @@ _ASCII_WORDS = re.compile(r"[0-9a-z]+")
 
 
 def tokenize(text: str) -> list[str]:
-    """
-    The distinct tokens of a text, in the order in which they first appear.
+    """Return the distinct tokens of a text, in order of first appearance.
 
     Parameters
     ----------
     text : str
-        Any text; lone surrogates are no error.
+        Any text; lone surrogates are allowed.
 
     Returns
     -------
     list of str
-        None of them empty. The list is empty if the text has no word in it.
+        Tokens, none empty; an empty list if the text has no word.
 
     Examples
     --------
@@ -63,61 +61,59 @@ def tokenize(text: str) -> list[str]:
 
 
 def keywords(items: Iterable[str]) -> tuple[str, ...]:
-    """
-    The distinct tokens of many texts, in the order in which they first appear.
+    """Return the distinct tokens of many texts, in order of first appearance.
 
     Parameters
     ----------
     items : iterable of str
-        The keywords as written. One of several words stands for all of them, one without any
-        word for nothing.
+        The keywords as written. A keyword of several words yields a token for each, a keyword
+        without words yields none.
 
     Returns
     -------
     tuple of str
-        None of them empty.
+        Tokens, none empty.
     """
     return tuple(dict.fromkeys(token for item in items for token in tokenize(item)))
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """The tokenizer of a matcher: the rule, and which tokens it leaves out.
+    """The tokenizer of a matcher: the rule of this module, without stop words.
 
     Attributes
     ----------
     stop_words : frozenset of str
-        Tokens.
+        Tokens to leave out.
     """
 
     stop_words: frozenset[str] = frozenset()
 
     @classmethod
     def without(cls, words: Iterable[str]) -> Tokenizer:
-        """
-        A tokenizer that leaves out the tokens of some words.
+        """Return a tokenizer that leaves out the tokens of some words.
 
         Raises
         ------
         ModelError
-            Where these are not strings, or are one string.
+            If `words` is a string, or not an iterable of strings.
         """
         is_list = hasattr(words, "__iter__") and not isinstance(words, str)
-        listed = list(words) if is_list else None
-        if listed is None or not all(isinstance(word, str) for word in listed):
+        texts = list(words) if is_list else None
+        if texts is None or not all(isinstance(word, str) for word in texts):
             raise ModelError(f"stop words must be a list of strings; saw {words!r:.60}")
-        return cls(frozenset(keywords(listed)))
+        return cls(frozenset(keywords(texts)))
 
     def tokens(self, text: str) -> list[str]:
-        """The distinct tokens of a text that are not left out, in order."""
+        """Return the distinct tokens of a text that are no stop words, in order."""
         return [token for token in tokenize(text) if token not in self.stop_words]
 
     def keywords(self, items: Iterable[str]) -> tuple[str, ...]:
-        """The distinct tokens of many texts that are not left out, in order."""
-        found = keywords(items)
+        """Return the distinct tokens of many texts that are no stop words, in order."""
+        tokens = keywords(items)
         if not self.stop_words:
-            return found
-        return tuple(token for token in found if token not in self.stop_words)
+            return tokens
+        return tuple(token for token in tokens if token not in self.stop_words)
 
 
 EVERY_WORD = Tokenizer()

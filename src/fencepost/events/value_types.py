@@ -1,11 +1,11 @@
-"""What an event's values count as: numbers, strings, times, spans, lists.
+"""Values of events converted to numbers, strings, booleans, instants, spans and lists.
 
-Each function takes any Python value and answers None where it is not of that type, which makes
-the condition that asked unknown. `docs/meaning.md` is the rule.
+Each function takes any Python value and returns None if the value has another type, which makes
+the condition that uses it unknown. `docs/meaning.md` has the rules.
 
-A number travels as two doubles, its nearest double and the remainder: exact to 106 bits, which
-holds every int64, every double and every nanosecond of the calendar. Pairs compare by the first
-part, then by the second.
+A number is stored as a double-double, the nearest double and the remainder. This is exact to 106
+bits: for every int64, every double and every nanosecond of the calendar. Double-doubles compare by
+the first part, then by the second.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DoubleDouble = tuple[float, float]
 UNBOUNDED_START: DoubleDouble = (-math.inf, 0.0)
 UNBOUNDED_END: DoubleDouble = (math.inf, 0.0)
 _LARGEST = 1.7976931348623157e308
-_MOST_DIGITS = 2000  # more than a literal may have
+_MAX_DIGITS = 2000  # more than a literal may have
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value counts as not there: None, NaN, NaT, pandas' NA, masked."""
+    """Return whether a value counts as missing: None, NaN, NaT, pandas' NA, masked."""
     if value is None:
         return True
     if isinstance(value, (str, int, list, tuple, dict, bytes)):
@@ -44,7 +44,7 @@ def is_missing(value: object) -> bool:
 
 
 def plain_number(value: object) -> int | float | Fraction | None:
-    """A number as Python's own exact type; booleans are none."""
+    """Return a number as an exact Python type; None for booleans, NaN and other types."""
     if isinstance(value, (bool, np.bool_)):
         return None
     if isinstance(value, int):
@@ -65,19 +65,19 @@ def plain_number(value: object) -> int | float | Fraction | None:
 
 
 def _fraction(value: Decimal) -> Fraction:
-    """A decimal exactly; one beyond all literals is cut to a size that can be computed with."""
-    if value and abs(value.adjusted()) > _MOST_DIGITS:
-        size = 10 ** (2 * _MOST_DIGITS)
+    """Return a decimal as a fraction; an exponent beyond those of all literals is clamped."""
+    if value and abs(value.adjusted()) > _MAX_DIGITS:
+        size = 10 ** (2 * _MAX_DIGITS)
         far = Fraction(size) if value.adjusted() > 0 else Fraction(1, size)
         return -far if value.is_signed() else far
     return Fraction(value)
 
 
 def to_double_double(number: int | float | Fraction) -> DoubleDouble:
-    """A number as its nearest double and the remainder.
+    """Return a number as its nearest double and the remainder.
 
-    A remainder that no double holds is cut, and its last bit set, which an `ordinary` number's
-    never is: so it compares rightly with every ordinary number.
+    A remainder that no double holds is truncated, and its last bit is set. Exact double-doubles do
+    not have that bit set, so the truncated number compares correctly with each of them.
     """
     if isinstance(number, float):
         return number, 0.0
@@ -86,7 +86,7 @@ def to_double_double(number: int | float | Fraction) -> DoubleDouble:
     if number < -_LARGEST:
         return -math.inf, math.inf
     nearest = float(number)
-    if nearest == number:  # exactly: Python compares across types without rounding
+    if nearest == number:  # Python compares across types exactly
         return nearest, 0.0
     exact: Fraction = Fraction(number) - Fraction(nearest)
     rest = float(exact)
@@ -103,7 +103,7 @@ def _last_bit(value: float) -> bool:
 
 
 def is_exact_double_double(number: int | float | Fraction) -> bool:
-    """Whether a number is its pair exactly: every double, int64 and nanosecond is."""
+    """Return whether the double-double of a number is exact, as it is for doubles and int64."""
     if isinstance(number, float):
         return True
     if number > _LARGEST or number < -_LARGEST:
@@ -112,23 +112,23 @@ def is_exact_double_double(number: int | float | Fraction) -> bool:
 
 
 def number_of(value: object) -> DoubleDouble | None:
-    """A number as a pair."""
+    """Return a number as a double-double."""
     number = plain_number(value)
     return None if number is None else to_double_double(number)
 
 
 def string_of(value: object) -> str | None:
-    """A string."""
+    """Return a string as a plain str."""
     return str.__str__(value) if isinstance(value, str) else None
 
 
 def boolean_of(value: object) -> bool | None:
-    """A boolean."""
+    """Return a boolean as a plain bool."""
     return bool(value) if isinstance(value, (bool, np.bool_)) else None
 
 
 def nanoseconds_of(value: object) -> int | None:
-    """An instant: a time, or a string in ISO 8601."""
+    """Return the nanoseconds since 1970 of a time, or of a string in ISO 8601."""
     if isinstance(value, str):
         parsed = parse_instant(str.__str__(value))
         return None if parsed is None else parsed[0]
@@ -136,18 +136,18 @@ def nanoseconds_of(value: object) -> int | None:
 
 
 def clock_of(value: object) -> DoubleDouble | None:
-    """An instant that was given as a time, not as a string."""
+    """Return the instant of a time as a double-double; None for strings."""
     return None if isinstance(value, str) else time_of(value)
 
 
 def time_of(value: object) -> DoubleDouble | None:
-    """An instant as a pair of nanoseconds."""
+    """Return the instant of a time, or of a string in ISO 8601, as a double-double."""
     instant = nanoseconds_of(value)
     return None if instant is None else to_double_double(instant)
 
 
 def span_of(value: object) -> tuple[DoubleDouble, DoubleDouble] | None:
-    """A span of time: an instant, or a mapping {"interval": [start, end]}."""
+    """Return start and end of a span: an instant, or a mapping {"interval": [start, end]}."""
     if isinstance(value, Mapping):
         ends = value.get("interval")
         if len(value) != 1 or not isinstance(ends, (list, tuple)) or len(ends) != 2:
@@ -166,19 +166,19 @@ def _is_open(end: object) -> bool:
 def ordered_span(
     start: DoubleDouble | None, end: DoubleDouble | None
 ) -> tuple[DoubleDouble, DoubleDouble] | None:
-    """A span, if both ends are there and in order."""
+    """Return start and end if both exist and are in order, else None."""
     return None if start is None or end is None or start > end else (start, end)
 
 
 def list_of(value: object) -> list[Any] | None:
-    """The items of a list, tuple, set or array; missing ones are left out."""
+    """Return the items of a list, tuple, set or array that are not missing."""
     if not isinstance(value, (list, tuple, Set, np.ndarray)):
         return None
     return [item for item in value if not is_missing(item)]
 
 
 def item_key(item: object) -> bytes | None:
-    """What makes two items of lists equal: their type and exact value. None for no item at all."""
+    """Return a key of type and exact value: equal items have equal keys. None for other types."""
     if isinstance(item, str):
         return b"s" + str.__str__(item).encode("utf-8", "surrogatepass")
     flag = boolean_of(item)
@@ -195,5 +195,5 @@ def item_key(item: object) -> bytes | None:
 
 
 def time_key(nanoseconds: int) -> bytes:
-    """The `item_key` of an instant."""
+    """Return the `item_key` of an instant."""
     return b"t" + str(nanoseconds).encode()

@@ -1,18 +1,15 @@
-"""Events, subscriptions and matches in files: what the command line reads and writes.
+"""Files of events, subscriptions and matches, which the command line reads and writes.
 
-- `dead_letters`: Dead letters: rows that cannot be used, set aside with the reason while the rest
-  goes on
-- `event_files`: Files of events, a batch at a time
-- `feature_writer`: Events as GeoJSON Features, and their geometries as WKB, for what is written
-- `file_formats`: Which format a file has, by the ending of its name unless it is said; and files
-  of stop words
-- `file_matching`: Subscriptions of a file into a matcher, and the events of a file past it
-- `json_elements`: JSON objects one at a time: from lines, and from a file that is one JSON value
-- `line_batches`: Lines of a file or a pipe in batches, in bounded memory
-- `match_files`: Matches into files: lines, CSV, Parquet, GeoParquet, or GeoJSON with the events
-  themselves
-- `parquet_files`: Parquet and GeoParquet files, a batch of rows at a time
-- `subscription_files`: Files of subscriptions, a batch of rows at a time
+- `dead_letters`: `DeadLetter`, a row that cannot be used; handlers of dead letters
+- `event_files`: `read_events`, the events of a file in batches
+- `feature_writer`: events as GeoJSON Features, and their geometries as WKB, for output files
+- `file_formats`: `Format`, by the ending of a name; opening of files; stop words
+- `file_matching`: `subscribe_file` and `match_file`, the work of `fencepost index` and `match`
+- `json_elements`: JSON objects, one at a time, from lines or from a text that is one JSON value
+- `line_batches`: the lines of a file or a pipe in batches, in bounded memory
+- `match_files`: sinks of matches: NDJSON, CSV, Parquet, GeoParquet and GeoJSON
+- `parquet_files`: `ParquetRows`, the rows of Parquet and GeoParquet files in batches
+- `subscription_files`: `read_subscriptions`, the subscriptions of a file in batches
 """
 
 from __future__ import annotations

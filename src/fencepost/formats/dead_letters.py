@@ -1,4 +1,4 @@
-"""Dead letters: rows that cannot be used, set aside with the reason while the rest goes on."""
+"""`DeadLetter`: a row of a file that cannot be used, with the reason; handlers of dead letters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import IO
 
 from fencepost.errors import FencepostError
-from fencepost.formats.file_formats import cannot_write
+from fencepost.formats.file_formats import write_error
 
-SHOWN = 5
-_LONG = 200
+MAX_SHOWN = 5
+_MAX_RAW = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class DeadLetter:
     Attributes
     ----------
     file : str
-        Where it was.
+        The file of the row.
     row : int
-        Its number in the file, from 0; every row counts, blank lines do not.
+        The number of the row in the file, from 0, not counting blank lines.
     reason : str
-        What is wrong with it.
+        Why the row cannot be used.
     raw : str
-        The row as it was, shortened.
+        The text of the row, shortened.
     line : int or None
-        The line of the file that it ends on, from 1, where the file has lines.
+        The line of the file on which the row ends, from 1; None if the file has no lines.
     """
 
     file: str
@@ -45,28 +45,39 @@ class DeadLetter:
         return f"{self.file}, {place}: {self.reason}"
 
 
-Letters = Callable[[DeadLetter], None]
+DeadLetterHandler = Callable[[DeadLetter], None]
 
 
-def refuse(letter: DeadLetter) -> None:
-    """Take no dead letter: raise instead."""
+def raise_dead_letter(letter: DeadLetter) -> None:
+    """Raise a dead letter as an error; the handler if there is no other."""
     raise FencepostError(str(letter))
 
 
-def shortened(raw: str | bytes) -> str:
-    """The beginning of a row, as text that can be written."""
+def shorten(raw: str | bytes) -> str:
+    """Return the beginning of a row as text that can be encoded as UTF-8."""
     if isinstance(raw, bytes):
-        raw = raw[: 4 * _LONG].decode("utf-8", "replace")
-    text = raw if len(raw) <= _LONG else raw[:_LONG] + "..."
+        raw = raw[: 4 * _MAX_RAW].decode("utf-8", "replace")
+    text = raw if len(raw) <= _MAX_RAW else raw[:_MAX_RAW] + "..."
     return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(slots=True)
-class LetterBox:
-    """Takes dead letters: counts them, keeps the first few, writes all to a file if there is one.
+class DeadLetterCollector:
+    """A handler that counts dead letters, keeps the first few, and may write all to a file.
 
-    The file holds one JSON object a line, with the attributes of `DeadLetter`. It is there even
-    if no letter comes, and each letter is in it as soon as it came.
+    The file holds one JSON object a line, with the attributes of `DeadLetter`. It exists even if
+    there is no dead letter. Each dead letter is flushed when it is written.
+
+    Attributes
+    ----------
+    path : Path, optional
+        The file to write.
+    strict : bool
+        Raise the first dead letter as an error.
+    count : int
+        The number of dead letters.
+    first : list of DeadLetter
+        The first dead letters, at most MAX_SHOWN.
     """
 
     path: Path | None = None
@@ -75,12 +86,12 @@ class LetterBox:
     first: list[DeadLetter] = field(default_factory=list)
     _file: IO[str] | None = None
 
-    def __enter__(self) -> LetterBox:
+    def __enter__(self) -> DeadLetterCollector:
         if self.path is not None:
             try:
                 self._file = self.path.open("w", encoding="utf-8")
             except OSError as error:
-                raise cannot_write(self.path, error) from error
+                raise write_error(self.path, error) from error
         return self
 
     def __exit__(
@@ -105,9 +116,9 @@ class LetterBox:
                 self._file.write(json.dumps(row) + "\n")
                 self._file.flush()
             except OSError as error:
-                raise cannot_write(self.path, error) from error
+                raise write_error(self.path, error) from error
         if self.strict:
-            refuse(letter)
+            raise_dead_letter(letter)
         self.count += 1
-        if len(self.first) < SHOWN:
+        if len(self.first) < MAX_SHOWN:
             self.first.append(letter)

@@ -1,4 +1,4 @@
-"""Files of events, a batch at a time."""
+"""`read_events`: the events of a file, read in batches."""
 
 from __future__ import annotations
 
@@ -12,36 +12,41 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
-from fencepost.formats.dead_letters import DeadLetter, Letters, refuse, shortened
+from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.file_formats import (
     STDIN,
     Format,
-    cannot_read,
     file_size,
     format_of,
     open_input,
+    read_error,
 )
-from fencepost.formats.json_elements import NotUsable, checked_object, elements, object_of_line
-from fencepost.formats.line_batches import BATCH_ROWS, Line, line_batches, too_long
+from fencepost.formats.json_elements import (
+    InvalidRowError,
+    check_object,
+    elements,
+    parse_object_line,
+)
+from fencepost.formats.line_batches import MAX_BATCH_ROWS, Line, line_batches, too_long_reason
 from fencepost.formats.parquet_files import ParquetRows
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some rows of a file.
+    """Consecutive rows of a file.
 
     Attributes
     ----------
     events : Arrow table, or list of JSON objects
         The rows that can be used.
     rows : array of int64
-        The number of each in the file, from 0.
+        The row number of each event in the file, from 0.
     lines : array of int64, or None
-        The line of each, from 1, where the file has lines.
+        The line of each event, from 1; None if the file has no lines.
     done : int
-        How much of the file is read, in the unit of `EventFile.total`.
+        How much of the file has been read, in the unit of `EventFile.total`.
     pause : bool
-        Whether the sender is silent after these rows.
+        Whether a pipe has no further data at the moment.
     """
 
     events: pa.Table | list[dict[str, Any]]
@@ -54,7 +59,7 @@ class Batch:
         return len(self.rows)
 
     def part(self, start: int, stop: int) -> Batch:
-        """Some of the rows."""
+        """Return the events from `start` to `stop`."""
         events = self.events
         chosen = (
             events[start:stop] if isinstance(events, list) else events.slice(start, stop - start)
@@ -63,32 +68,32 @@ class Batch:
         return Batch(chosen, self.rows[start:stop], lines, self.done, self.pause)
 
     def event(self, number: int) -> dict[str, Any]:
-        """One event, counted within the batch."""
+        """Return one event, by its number in the batch."""
         if isinstance(self.events, list):
             return self.events[number]
         try:
             event: dict[str, Any] = self.events.slice(number, 1).to_pylist()[0]
         except (ValueError, OverflowError) as error:
             raise FencepostError(
-                f"row {self.rows[number]} holds a value that Python cannot: {error}"
+                f"row {self.rows[number]} has a value that Python cannot represent: {error}"
             ) from error
         return event
 
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """The events of a file: iterate for the batches, once.
+    """The events of a file; iterate over it once for the batches.
 
     Attributes
     ----------
     name : str
-        For messages.
+        The name of the file in messages.
     total : int or None
-        Bytes, characters or rows of the whole file, where known.
+        The size of the file in bytes, characters or rows; None if unknown.
     geometry : str or None
         The primary geometry column of GeoParquet.
     crs : dict
-        What GeoParquet says about its coordinates.
+        The member `crs` of that column's metadata; empty if absent.
     """
 
     name: str
@@ -103,143 +108,143 @@ class EventFile:
 
 def read_events(
     path: str | Path,
-    dead_letters: Letters | None = None,
+    dead_letters: DeadLetterHandler | None = None,
     *,
     format: Format | None = None,
     columns: Collection[str] | None = None,
 ) -> EventFile:
-    """The events of a file.
+    """Open a file of events.
 
     Parameters
     ----------
     path : str or Path
-        GeoJSON, newline-delimited JSON, Parquet or GeoParquet, by its ending; `-` is standard
-        input with newline-delimited JSON.
+        GeoJSON, newline-delimited JSON, Parquet or GeoParquet, by the ending of its name; `-` is
+        standard input with newline-delimited JSON.
     dead_letters : callable, optional
-        Takes rows that cannot be used; without it the first one raises.
+        Called with each row that cannot be used. Left out, the first such row raises.
     format : Format, optional
-        What the file holds, whatever its name.
+        The format of the file; overrides the ending.
     columns : collection of str, optional
-        Which columns of a Parquet file are wanted; all if left out.
+        The columns of a Parquet file to read; all if left out.
 
     Raises
     ------
     FencepostError
-        Where the file as a whole cannot be read.
+        If the file as a whole cannot be read.
     """
     path = str(path)
-    letters = dead_letters or refuse
+    on_dead_letter = dead_letters or raise_dead_letter
     kind = format_of(path, format)
     name = "standard input" if path == STDIN else path
     if kind is Format.CSV:
         raise FencepostError(
-            f"{name} is CSV, which does not say what is a number, a time or a place; give events "
-            "as GeoJSON, newline-delimited JSON, Parquet or GeoParquet"
+            f"{name} is CSV, which does not tell numbers, times and geometries from text; give "
+            "events as GeoJSON, newline-delimited JSON, Parquet or GeoParquet"
         )
     if kind is Format.PARQUET:
         file = ParquetRows(path)
-        batches = _table_batches(file, columns, letters)
+        batches = _table_batches(file, columns, on_dead_letter)
         return EventFile(name, file.rows, batches, file.geometry, file.crs)
-    total, batches = json_batches(path, name, kind, letters)
+    total, batches = json_batches(path, name, kind, on_dead_letter)
     return EventFile(name, total, batches, None, {})
 
 
 def _table_batches(
-    file: ParquetRows, columns: Collection[str] | None, letters: Letters
+    file: ParquetRows, columns: Collection[str] | None, on_dead_letter: DeadLetterHandler
 ) -> Iterator[Batch]:
-    for rows, table, done in file.readable_batches(columns, letters):
+    for rows, table, done in file.readable_batches(columns, on_dead_letter):
         yield Batch(table, rows, None, done)
 
 
 def json_batches(
-    path: str, name: str, kind: Format, letters: Letters
+    path: str, name: str, kind: Format, on_dead_letter: DeadLetterHandler
 ) -> tuple[int | None, Iterator[Batch]]:
-    """The objects of a GeoJSON or newline-delimited file, and how large it is."""
+    """Open a GeoJSON or newline-delimited JSON file. Return its size, if known, and batches."""
     stream = open_input(path)
     if kind is Format.NDJSON:
-        return file_size(path), _batches_of_lines(stream, name, letters)
+        return file_size(path), _batches_of_lines(stream, name, on_dead_letter)
     try:
         text = stream.read().decode("utf-8-sig")
     except OSError as error:
-        raise cannot_read(path, error) from error
+        raise read_error(path, error) from error
     except UnicodeDecodeError as error:
         raise FencepostError(
             f"{name} is not UTF-8 at byte {error.start + 1:,}, so it is no JSON; write it as "
-            "UTF-8, or say what it holds with --format"
+            "UTF-8, or name its format with --format"
         ) from None
     finally:
         if path != STDIN:
             stream.close()
-    return len(text), _batches_of_text(text, name, letters)
+    return len(text), _batches_of_text(text, name, on_dead_letter)
 
 
-def _batches_of_lines(stream: Any, name: str, letters: Letters) -> Iterator[Batch]:
+def _batches_of_lines(stream: Any, name: str, on_dead_letter: DeadLetterHandler) -> Iterator[Batch]:
     row = 0
     try:
         for batch in line_batches(stream):
-            collected = _Collected(name, letters, row)
+            builder = _BatchBuilder(name, on_dead_letter, row)
             for line in batch.lines:
                 try:
-                    value = _object(line)
-                except NotUsable as error:
-                    collected.set_aside(str(error), line.text, line.number)
+                    value = _parse_line(line)
+                except InvalidRowError as error:
+                    builder.reject(str(error), line.text, line.number)
                 else:
                     if value is not None:
-                        collected.add(value, line.number)
-            row = collected.row
-            yield collected.batch(batch.done, batch.pause)
+                        builder.add(value, line.number)
+            row = builder.row
+            yield builder.batch(batch.done, batch.pause)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise cannot_read(name, error) from error
+        raise read_error(name, error) from error
 
 
-def _object(line: Line) -> dict[str, Any] | None:
-    if line.too_long:
-        raise NotUsable(too_long(line))
-    return object_of_line(line.text)
+def _parse_line(line: Line) -> dict[str, Any] | None:
+    if line.is_too_long:
+        raise InvalidRowError(too_long_reason(line))
+    return parse_object_line(line.text)
 
 
-def _batches_of_text(text: str, name: str, letters: Letters) -> Iterator[Batch]:
-    collected = _Collected(name, letters, 0)
+def _batches_of_text(text: str, name: str, on_dead_letter: DeadLetterHandler) -> Iterator[Batch]:
+    builder = _BatchBuilder(name, on_dead_letter, 0)
     end = 0
     for element in elements(text, name):
         try:
-            collected.add(checked_object(element.value, element.text))
-        except NotUsable as error:
-            collected.set_aside(str(error), element.text)
+            builder.add(check_object(element.value, element.text))
+        except InvalidRowError as error:
+            builder.reject(str(error), element.text)
         end = element.end
-        if len(collected.events) == BATCH_ROWS:
-            yield collected.batch(end)
-            collected = _Collected(name, letters, collected.row)
-    if collected.events:
-        yield collected.batch(end)
+        if len(builder.events) == MAX_BATCH_ROWS:
+            yield builder.batch(end)
+            builder = _BatchBuilder(name, on_dead_letter, builder.row)
+    if builder.events:
+        yield builder.batch(end)
 
 
-class _Collected:
-    """Objects being collected into a batch; those that cannot be used go to the dead letters."""
+class _BatchBuilder:
+    """Collects objects into a batch; objects that cannot be used become dead letters."""
 
-    def __init__(self, name: str, letters: Letters, row: int) -> None:
-        self._name, self._letters = name, letters
+    def __init__(self, name: str, on_dead_letter: DeadLetterHandler, row: int) -> None:
+        self._name, self._on_dead_letter = name, on_dead_letter
         self.row = row
         self.events: list[dict[str, Any]] = []
         self._rows: list[int] = []
         self._lines: list[int] = []
 
     def add(self, event: dict[str, Any], line: int | None = None) -> None:
-        """Take an object that can be used."""
+        """Add an object that can be used."""
         self.events.append(event)
         self._rows.append(self.row)
         if line is not None:
             self._lines.append(line)
         self.row += 1
 
-    def set_aside(self, reason: str, raw: str | bytes, line: int | None = None) -> None:
-        """Count a row that cannot be used."""
-        self._letters(DeadLetter(self._name, self.row, reason, shortened(raw), line))
+    def reject(self, reason: str, raw: str | bytes, line: int | None = None) -> None:
+        """Report a row that cannot be used as a dead letter."""
+        self._on_dead_letter(DeadLetter(self._name, self.row, reason, shorten(raw), line))
         self.row += 1
 
     def batch(self, done: int, pause: bool = False) -> Batch:
-        """What was collected."""
+        """Return the batch of the objects that were added."""
         lines = np.array(self._lines, np.int64) if self._lines else None
         return Batch(self.events, np.array(self._rows, np.int64), lines, done, pause)

@@ -1,4 +1,4 @@
-"""Events as GeoJSON Features, and their geometries as WKB, for what is written."""
+"""Conversion of events to GeoJSON Features, and of their geometries to WKB, for output files."""
 
 from __future__ import annotations
 
@@ -28,66 +28,69 @@ _GEOMETRIES = (
 )
 
 
-def features(batch: Batch, chosen: NDArray[np.int64], geometry: str | None) -> list[dict[str, Any]]:
-    """Events of a batch as GeoJSON Features.
+def features(
+    batch: Batch, chosen: NDArray[np.int64], geometry_name: str | None
+) -> list[dict[str, Any]]:
+    """Return the chosen events of a batch as GeoJSON Features.
 
-    A Feature stays as it is. Of another event the geometry is the named column, else the attribute
-    `geometry`, else the first that is a GeoJSON geometry; `id` is the id; the rest are properties.
+    A Feature is not changed. The geometry of another event is the attribute `geometry_name`, else
+    the attribute "geometry", else the first attribute that is a GeoJSON geometry. The attribute
+    "id" becomes the id; all other attributes become properties.
     """
     if isinstance(batch.events, list):
         events = [batch.events[number] for number in chosen.tolist()]
     else:
-        events = _written_times(batch.events.take(pa.array(chosen))).to_pylist()
-    return [_feature(event, geometry) for event in events]
+        events = _times_as_text(batch.events.take(pa.array(chosen))).to_pylist()
+    return [_feature(event, geometry_name) for event in events]
 
 
-def ids(batch: Batch, chosen: NDArray[np.int64]) -> list[str | int | float | None]:
-    """The ids of events: the member, attribute or column `id`, or a Feature's property."""
+def event_ids(batch: Batch, chosen: NDArray[np.int64]) -> list[str | int | float | None]:
+    """Return the ids of events: the member, attribute or column `id`, or a Feature's property."""
     if isinstance(batch.events, list):
-        return [_id(batch.events[number]) for number in chosen.tolist()]
+        return [_event_id(batch.events[number]) for number in chosen.tolist()]
     if "id" not in batch.events.column_names:
         return [None] * len(chosen)
-    column = _written_times(batch.events.select(["id"])).column("id").take(pa.array(chosen))
-    return [_plain(value) for value in column.to_pylist()]
+    column = _times_as_text(batch.events.select(["id"])).column("id").take(pa.array(chosen))
+    return [_plain_id(value) for value in column.to_pylist()]
 
 
-def _id(event: dict[str, Any]) -> str | int | float | None:
-    found = _plain(event.get("id"))
+def _event_id(event: dict[str, Any]) -> str | int | float | None:
+    id = _plain_id(event.get("id"))
     properties = event.get("properties")
-    if found is None and event.get("type") == "Feature" and isinstance(properties, dict):
-        found = _plain(properties.get("id"))
-    return found
+    if id is None and event.get("type") == "Feature" and isinstance(properties, dict):
+        id = _plain_id(properties.get("id"))
+    return id
 
 
-def _plain(value: object) -> str | int | float | None:
+def _plain_id(value: object) -> str | int | float | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float) else None
 
 
-def _feature(event: dict[str, Any], geometry: str | None) -> dict[str, Any]:
+def _feature(event: dict[str, Any], geometry_name: str | None) -> dict[str, Any]:
     if event.get("type") == "Feature" and isinstance(event.get("properties"), dict | None):
         return {**event, "properties": dict(event.get("properties") or {})}
-    place, shape = _geometry(event, geometry)
-    feature: dict[str, Any] = {"type": "Feature", "geometry": shape}
+    name, geometry = _find_geometry(event, geometry_name)
+    feature: dict[str, Any] = {"type": "Feature", "geometry": geometry}
     if isinstance(event.get("id"), str | int | float):
         feature["id"] = event["id"]
-    left_out = {place, "id"} if "id" in feature else {place}
+    left_out = {name, "id"} if "id" in feature else {name}
     feature["properties"] = {k: v for k, v in event.items() if k not in left_out}
     return feature
 
 
-def _geometry(event: dict[str, Any], named: str | None) -> tuple[str | None, Any]:
-    for name in dict.fromkeys([named or "geometry", "geometry", *event]):
+def _find_geometry(event: dict[str, Any], geometry_name: str | None) -> tuple[str | None, Any]:
+    for name in dict.fromkeys([geometry_name or "geometry", "geometry", *event]):
         value = event.get(name)
         if isinstance(value, dict) and value.get("type") in _GEOMETRIES:
             return name, value
-        if isinstance(value, bytes) and name in (named, "geometry"):
-            return name, _mapping(value)
+        if isinstance(value, bytes) and name in (geometry_name, "geometry"):
+            return name, _geojson(value)
     return None, None
 
 
-def _mapping(wkb: bytes) -> Any:
+def _geojson(wkb: bytes) -> Any:
     shape = shapely.from_wkb(wkb, on_invalid="ignore")
     try:
         return None if shape is None else json.loads(shapely.to_geojson(shape))
@@ -95,8 +98,8 @@ def _mapping(wkb: bytes) -> Any:
         return None
 
 
-def _written_times(table: pa.Table) -> pa.Table:
-    """Times as ISO 8601: Python cannot hold all that Arrow can."""
+def _times_as_text(table: pa.Table) -> pa.Table:
+    """Return a table with times as ISO 8601 text, as Python cannot hold all times of Arrow."""
     for index, field in enumerate(table.schema):
         if pa.types.is_temporal(field.type) and not pa.types.is_interval(field.type):
             text = table.column(index)
@@ -108,7 +111,7 @@ def _written_times(table: pa.Table) -> pa.Table:
 
 
 def wkb_of(feature: dict[str, Any]) -> bytes | None:
-    """The geometry of a Feature as WKB; None where it has none that can be written."""
+    """Return the geometry of a Feature as WKB; None if it has none that can be converted."""
     geometry = feature.get("geometry")
     if geometry is None:
         return None
@@ -119,11 +122,11 @@ def wkb_of(feature: dict[str, Any]) -> bytes | None:
 
 
 def json_text(value: object) -> str:
-    """A value as JSON that every reader accepts: what is no number becomes null."""
+    """Return a value as strict JSON: NaN and infinities become null."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_other)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_json_default)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, default=_other)
+        return json.dumps(_finite(value), ensure_ascii=False, default=_json_default)
 
 
 def _finite(value: Any) -> Any:
@@ -136,7 +139,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _other(value: object) -> object:
+def _json_default(value: object) -> object:
     if isinstance(value, Decimal):
         number = float(value)
         return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""Which format a file has, by the ending of its name unless it is said; and files of stop words."""
+"""`Format`: formats of files, by the ending of the name; open files; read stop words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STDIN = "-"
 
 
 class Format(StrEnum):
-    """How a file of events or subscriptions is written."""
+    """The format of a file of events or subscriptions."""
 
     GEOJSON = "geojson"
     NDJSON = "ndjson"
@@ -22,8 +22,8 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-class OutFormat(StrEnum):
-    """How matches are written."""
+class OutputFormat(StrEnum):
+    """The format of a file of matches."""
 
     NDJSON = "ndjson"
     CSV = "csv"
@@ -32,81 +32,81 @@ class OutFormat(StrEnum):
     GEOJSON = "geojson"
 
 
-_LINES = (".ndjson", ".jsonl", ".geojsonl", ".geojsons", ".geojsonseq")
+_NDJSON_ENDINGS = (".ndjson", ".jsonl", ".geojsonl", ".geojsons", ".geojsonseq")
 _ENDINGS = {
     ".geojson": Format.GEOJSON,
     ".json": Format.GEOJSON,
-    **dict.fromkeys(_LINES, Format.NDJSON),
+    **dict.fromkeys(_NDJSON_ENDINGS, Format.NDJSON),
     ".parquet": Format.PARQUET,
     ".geoparquet": Format.PARQUET,
     ".pq": Format.PARQUET,
     ".csv": Format.CSV,
 }
-_OUT_ENDINGS = {
-    **dict.fromkeys(_LINES, OutFormat.NDJSON),
-    ".csv": OutFormat.CSV,
-    ".parquet": OutFormat.PARQUET,
-    ".pq": OutFormat.PARQUET,
-    ".geoparquet": OutFormat.GEOPARQUET,
-    ".geojson": OutFormat.GEOJSON,
-    ".json": OutFormat.GEOJSON,
+_OUTPUT_ENDINGS = {
+    **dict.fromkeys(_NDJSON_ENDINGS, OutputFormat.NDJSON),
+    ".csv": OutputFormat.CSV,
+    ".parquet": OutputFormat.PARQUET,
+    ".pq": OutputFormat.PARQUET,
+    ".geoparquet": OutputFormat.GEOPARQUET,
+    ".geojson": OutputFormat.GEOJSON,
+    ".json": OutputFormat.GEOJSON,
 }
-_PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+_COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 
 
-def format_of(path: str, asked: Format | None = None) -> Format:
-    """The format of a file to read; standard input holds NDJSON unless told otherwise."""
-    if asked is not None:
-        return asked
+def format_of(path: str, override: Format | None = None) -> Format:
+    """Return `override`, or else the format of a file by its ending; NDJSON for `-`."""
+    if override is not None:
+        return override
     if path == STDIN:
         return Format.NDJSON
     ending = Path(path).suffix.lower()
     if ending in _ENDINGS:
         return _ENDINGS[ending]
-    if ending in _PACKED:
-        advice = f"unpack it first, or pipe it in: zcat {path} | fencepost match - ..."
+    if ending in _COMPRESSED:
+        advice = f"decompress it first, or pipe it in: zcat {path} | fencepost match - ..."
     else:
-        advice = "rename it, or say what it holds with --format"
+        advice = "rename it, or name its format with --format"
     known = ", ".join(_ENDINGS)
     raise FencepostError(
         f"the format of {path} is unknown: its name ends in none of {known}; {advice}"
     )
 
 
-def out_format_of(path: Path) -> OutFormat:
-    """The format of a file of matches to write."""
+def output_format_of(path: Path) -> OutputFormat:
+    """Return the format of a file of matches by its ending."""
     ending = path.suffix.lower()
-    if ending not in _OUT_ENDINGS:
+    if ending not in _OUTPUT_ENDINGS:
         raise FencepostError(
-            f"cannot tell how to write {path}: its name ends in none of {', '.join(_OUT_ENDINGS)}; "
-            "give it one of these endings"
+            f"the format of {path} is unknown: its name ends in none of "
+            f"{', '.join(_OUTPUT_ENDINGS)}; give it one of these endings"
         )
-    return _OUT_ENDINGS[ending]
+    return _OUTPUT_ENDINGS[ending]
 
 
 def open_input(path: str) -> BinaryIO:
-    """A file, or standard input for `-`, to read bytes from.
+    """Open a file, or standard input for `-`, to read bytes.
 
     Raises
     ------
     FencepostError
-        Where there is no such file, or it is a folder or not readable.
+        If there is no such file, or it is a folder or not readable.
     """
     if path == STDIN:
         return sys.stdin.buffer
     try:
         return open(path, "rb")
     except OSError as error:
-        raise cannot_read(path, error) from error
+        raise read_error(path, error) from error
 
 
 def file_size(path: str) -> int | None:
-    """The bytes of a file; None of standard input, or where they are not known before the end."""
+    """Return the size of a file in bytes; None for standard input, and if it is unknown."""
     return None if path == STDIN else os.stat(path).st_size or None
 
 
-def cannot_read(path: str, error: OSError) -> FencepostError:
-    """What to say of a file that the system does not let us read."""
+def read_error(path: str, error: OSError) -> FencepostError:
+    """Return the error for a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
         return FencepostError(f"there is no file {path}; check its name and folder ({os.getcwd()})")
     if isinstance(error, IsADirectoryError):
@@ -116,31 +116,31 @@ def cannot_read(path: str, error: OSError) -> FencepostError:
     return FencepostError(f"{path} cannot be read: {error.strerror or error}")
 
 
-def cannot_write(path: Path, error: OSError) -> FencepostError:
-    """What to say of a file that the system does not let us write."""
+def write_error(path: Path, error: OSError) -> FencepostError:
+    """Return the error for a file that cannot be written."""
     if isinstance(error, FileNotFoundError):
         return FencepostError(
             f"{path} cannot be written: there is no folder {path.parent}; make it first"
         )
     return FencepostError(
-        f"{path} cannot be written: {error.strerror or error}; choose another place with room"
+        f"{path} cannot be written: {error.strerror or error}; choose a folder with free space"
     )
 
 
 def read_stop_words(path: Path | None) -> list[str]:
-    """The lines of a file of stop words; none where there is no file.
+    """Return the lines of a file of stop words; an empty list for None.
 
     Raises
     ------
     FencepostError
-        Where the file cannot be read, or is not UTF-8.
+        If the file cannot be read, or is not UTF-8.
     """
     if path is None:
         return []
     try:
         return path.read_text("utf-8-sig").splitlines()
     except OSError as error:
-        raise cannot_read(str(path), error) from error
+        raise read_error(str(path), error) from error
     except UnicodeDecodeError as error:
         raise FencepostError(
             f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}; "

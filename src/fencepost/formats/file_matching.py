@@ -1,4 +1,4 @@
-"""Subscriptions of a file into a matcher, and the events of a file past it."""
+"""`subscribe_file` and `match_file`: subscriptions and events of files, in one matcher."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from fencepost.engine import match_pairs, scores_of_pairs
 from fencepost.engine.matcher import DeadLetters, Matcher
-from fencepost.formats.dead_letters import DeadLetter, Letters, shortened
+from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
 from fencepost.formats.feature_writer import json_text
-from fencepost.formats.match_files import Matches, Nowhere, Sink
-from fencepost.formats.subscription_files import Row, SubscriptionFile
+from fencepost.formats.match_files import Matches, NullSink, Sink
+from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow
 
 Progress = Callable[[int], None]
-_FIRST_ROWS = 100
-_MOST_ROWS = 10_000
-_PAIRS = 1_000_000  # matches to hold at once
-_NONE = pa.array([], pa.string())
+_INITIAL_ROWS = 100
+_MAX_ROWS = 10_000
+_MAX_PAIRS = 1_000_000  # matches that a part should have at most
+_NO_STRINGS = pa.array([], pa.string())
 
 
 @dataclass(slots=True)
-class Count:
-    """What a run did."""
+class MatchTotals:
+    """How many events and matches a run had, and how long it took."""
 
     events: int = 0
     matches: int = 0
@@ -44,51 +44,53 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Which matches of an event are kept: at most `top_k`, none with a lower score."""
+class MatchLimits:
+    """Limits on the matches of an event: at most `top_k`, with scores of at least `min_score`."""
 
     top_k: int | None = None
     min_score: float | None = None
 
-    def kept(self, events: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The places of matches that are kept; they are sorted by event, then best first."""
-        place = np.arange(len(events)) - np.searchsorted(events, events)
-        kept = np.ones(len(events), bool)
+    def select(self, events: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the positions of the matches to keep; matches are sorted by event, best first."""
+        rank = np.arange(len(events)) - np.searchsorted(events, events)
+        is_kept = np.ones(len(events), bool)
         if self.top_k is not None:
-            kept &= place < self.top_k
+            is_kept &= rank < self.top_k
         if self.min_score is not None:
-            kept &= scores >= self.min_score
-        return np.flatnonzero(kept)
+            is_kept &= scores >= self.min_score
+        return np.flatnonzero(is_kept)
 
 
 def subscribe_file(
-    matcher: Matcher, file: SubscriptionFile, letters: Letters, progress: Progress
+    matcher: Matcher, file: SubscriptionFile, on_dead_letter: DeadLetterHandler, progress: Progress
 ) -> int:
-    """Add the subscriptions of a file; how many there are. Bad rows become dead letters."""
+    """Add the subscriptions of a file and return their number; bad rows become dead letters."""
     added = 0
     for rows, done in file:
-        fresh = _without_known(matcher, file.name, rows, letters)
+        fresh = _drop_known_ids(matcher, file.name, rows, on_dead_letter)
         bad: DeadLetters = []
         added += matcher.subscribe_many([row.values for row in fresh], bad)
         for number, reason in bad:
-            letters(_letter(file.name, fresh[number], reason))
+            on_dead_letter(_dead_letter(file.name, fresh[number], reason))
         progress(done)
     return added
 
 
-def _without_known(matcher: Matcher, name: str, rows: list[Row], letters: Letters) -> list[Row]:
+def _drop_known_ids(
+    matcher: Matcher, name: str, rows: list[SubscriptionRow], on_dead_letter: DeadLetterHandler
+) -> list[SubscriptionRow]:
     fresh = []
     for row in rows:
         id = row.values["id"]
         if isinstance(id, str) and id in matcher:
-            reason = f"the id {id!r:.60} is in the file before; give each id once"
-            letters(_letter(name, row, reason))
+            reason = f"the id {id!r:.60} occurs earlier in the file; give each id once"
+            on_dead_letter(_dead_letter(name, row, reason))
         else:
             fresh.append(row)
     return fresh
 
 
-def _letter(name: str, row: Row, reason: str) -> DeadLetter:
+def _dead_letter(name: str, row: SubscriptionRow, reason: str) -> DeadLetter:
     return DeadLetter(name, row.row, reason, row.raw, row.line)
 
 
@@ -96,19 +98,19 @@ def match_file(
     matcher: Matcher,
     file: EventFile,
     sink: Sink,
-    letters: Letters,
+    on_dead_letter: DeadLetterHandler,
     threads: int,
     progress: Progress,
-    limits: Limits | None = None,
-) -> Count:
-    """Match the events of a file and hand the matches on, in the order of the events.
+    limits: MatchLimits | None = None,
+) -> MatchTotals:
+    """Match the events of a file and write the matches to a sink, in the order of the events.
 
-    Those of an event come by id or, with limits, best first, with their scores. Reading stays in
-    this thread. Parts of a batch are matched in `threads` others, or here where that is one; a part
-    is small enough that its matches fit in memory.
+    The matches of an event are ordered by id or, with limits, best first, with scores. This thread
+    reads and writes. Parts of a batch are matched in `threads` other threads, or in this one if
+    `threads` is 1. The size of parts adapts so that the matches of a part fit in memory.
     """
     started = time.perf_counter()
-    run = _Run(matcher, file.name, sink, letters, limits)
+    run = _MatchRun(matcher, file.name, sink, on_dead_letter, limits)
     if threads == 1:
         for batch in file:
             for part in run.parts(batch):
@@ -117,92 +119,97 @@ def match_file(
     else:
         _match_in_threads(run, file, threads, progress)
     sink.close()
-    run.count.seconds = time.perf_counter() - started
-    return run.count
+    run.totals.seconds = time.perf_counter() - started
+    return run.totals
 
 
-class _Found(NamedTuple):
-    """What became of a part: its matches, its bad rows, and how many matches were held for it."""
+class _PartResult(NamedTuple):
+    """The matches of a part, its bad rows, and the number of matches before limits."""
 
     matches: Matches
     bad: DeadLetters
-    held: int
+    unlimited_count: int
 
 
-def _match_in_threads(run: _Run, file: EventFile, threads: int, progress: Progress) -> None:
-    under_way: deque[tuple[Batch, Future[_Found]]] = deque()
+def _match_in_threads(run: _MatchRun, file: EventFile, threads: int, progress: Progress) -> None:
+    pending: deque[tuple[Batch, Future[_PartResult]]] = deque()
 
     def finish_one() -> None:
-        part, future = under_way.popleft()
+        part, future = pending.popleft()
         run.finish(part, future.result())
 
     pool = ThreadPoolExecutor(threads)
     try:
         for batch in file:
             for part in run.parts(batch):
-                under_way.append((part, pool.submit(run.match, part)))
-                if len(under_way) > 2 * threads:
+                pending.append((part, pool.submit(run.match, part)))
+                if len(pending) > 2 * threads:
                     finish_one()
-            while batch.pause and under_way:  # somebody is waiting at the other end of the pipe
+            while batch.pause and pending:  # the sender may be waiting for the matches
                 finish_one()
             progress(batch.done)
-        while under_way:
+        while pending:
             finish_one()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-class _Run:
-    """Matching parts of batches, and what becomes of them."""
+class _MatchRun:
+    """Matches parts of batches, and writes matches and dead letters."""
 
     def __init__(
-        self, matcher: Matcher, name: str, sink: Sink, letters: Letters, limits: Limits | None
+        self,
+        matcher: Matcher,
+        name: str,
+        sink: Sink,
+        on_dead_letter: DeadLetterHandler,
+        limits: MatchLimits | None,
     ) -> None:
-        self._matcher, self._name, self._sink, self._letters = matcher, name, sink, letters
-        self._limits = limits
+        self._matcher, self._name, self._sink = matcher, name, sink
+        self._on_dead_letter, self._limits = on_dead_letter, limits
         self._snapshot = matcher.view().snapshot()
-        self._rows = _FIRST_ROWS
-        self.count = Count()
+        self._rows = _INITIAL_ROWS
+        self.totals = MatchTotals()
 
     def parts(self, batch: Batch) -> Iterator[Batch]:
-        """A batch in parts that grow or shrink with the number of matches before."""
+        """Split a batch into parts, sized by the number of matches of earlier parts."""
         start = 0
         while start < len(batch):
             stop = min(start + self._rows, len(batch))
             yield batch.part(start, stop)
             start = stop
 
-    def match(self, part: Batch) -> _Found:
-        """The matches of a part, in their order, and its bad rows."""
+    def match(self, part: Batch) -> _PartResult:
+        """Return the matches of a part, in order, and its bad rows."""
         bad: DeadLetters = []
-        found = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
-        if self._limits is None and isinstance(self._sink, Nowhere):
-            return _Found(Matches(found.events, _NONE, _NONE), bad, len(found))
-        used, codes = found.numbered()
-        ids = found.names("id", used)
+        pairs = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
+        if self._limits is None and isinstance(self._sink, NullSink):
+            return _PartResult(Matches(pairs.events, _NO_STRINGS, _NO_STRINGS), bad, len(pairs))
+        subscription_rows, codes = pairs.numbered()
+        ids = pairs.names("id", subscription_rows)
         rank = pc.rank(ids, tiebreaker="first").to_numpy()
         scores = None
         if self._limits is None:
-            rows = np.lexsort((rank[codes], found.events))
+            rows = np.lexsort((rank[codes], pairs.events))
         else:
-            given = scores_of_pairs(self._matcher, self._snapshot, found)
-            rows = np.lexsort((rank[codes], -given, found.events))
-            rows = rows[self._limits.kept(found.events[rows], given[rows])]
-            scores = given[rows]
+            all_scores = scores_of_pairs(self._matcher, self._snapshot, pairs)
+            rows = np.lexsort((rank[codes], -all_scores, pairs.events))
+            rows = rows[self._limits.select(pairs.events[rows], all_scores[rows])]
+            scores = all_scores[rows]
         chosen = pa.array(codes[rows])
-        subscribers = found.names("subscriber", used)
-        matches = Matches(found.events[rows], ids.take(chosen), subscribers.take(chosen), scores)
-        return _Found(matches, bad, len(found))
+        subscribers = pairs.names("subscriber", subscription_rows)
+        matches = Matches(pairs.events[rows], ids.take(chosen), subscribers.take(chosen), scores)
+        return _PartResult(matches, bad, len(pairs))
 
-    def finish(self, part: Batch, found: _Found) -> None:
-        """Hand on what was found, and learn from how much it was."""
-        for row, reason in found.bad:
+    def finish(self, part: Batch, result: _PartResult) -> None:
+        """Write the matches and dead letters of a part, and adapt the size of parts."""
+        for row, reason in result.bad:
             line = None if part.lines is None else int(part.lines[row])
-            raw = shortened(json_text(part.event(row)))
-            self._letters(DeadLetter(self._name, int(part.rows[row]), reason, raw, line))
-        if len(found.matches.events):
-            self._sink.write(part, found.matches)
-        self.count.events += len(part) - len(found.bad)
-        self.count.matches += len(found.matches.events)
-        each = max(found.held / len(part), 1e-9)
-        self._rows = int(np.clip(_PAIRS / each, 1, _MOST_ROWS))
+            raw = shorten(json_text(part.event(row)))
+            self._on_dead_letter(DeadLetter(self._name, int(part.rows[row]), reason, raw, line))
+        if len(result.matches.events):
+            self._sink.write(part, result.matches)
+        self.totals.events += len(part) - len(result.bad)
+        self.totals.matches += len(result.matches.events)
+        matches_per_event = max(result.unlimited_count / len(part), 1e-9)
+        self._rows = int(np.clip(_MAX_PAIRS / matches_per_event, 1, _MAX_ROWS))

@@ -1,7 +1,7 @@
-"""JSON objects one at a time: from lines, and from a file that is one JSON value.
+"""JSON objects, parsed one at a time from lines, or from a text that is one JSON value.
 
-A file is decoded element by element, so that a collection of a million features is never a
-million Python objects at once, and one that is cut off says where.
+A text is decoded element by element, so a collection of a million features never is a million
+Python objects at once, and the error of a truncated file has a position.
 """
 
 from __future__ import annotations
@@ -17,80 +17,82 @@ from fencepost.errors import FencepostError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_DEEP = 136  # an expression may nest 64 deep, each an object in a list
+_MAX_DEPTH = 136  # expressions may nest 64 levels, each an object in a list
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_TOO_DEEP = f"its brackets nest more than {_DEEP} deep; write it flat"
+_TOO_DEEP = f"its brackets nest more than {_MAX_DEPTH} deep; write it flat"
 
 
-class NotUsable(Exception):
-    """Why a row is no usable object."""
+class InvalidRowError(Exception):
+    """A row that is no usable object; the message is the reason."""
 
 
 class Element(NamedTuple):
-    """A JSON value, its text, and where it ends in the file."""
+    """A JSON value, its text, and the position of its end in the whole text."""
 
     value: object
     text: str
     end: int
 
 
-def object_of_line(line: bytes) -> dict[str, Any] | None:
-    """The JSON object on a line, or None where the line is blank.
+def parse_object_line(line: bytes) -> dict[str, Any] | None:
+    """Parse a line as a JSON object; return None if the line is blank.
 
     Raises
     ------
-    NotUsable
-        Where it holds something else.
+    InvalidRowError
+        If the line is no JSON object that can be used.
     """
     try:
-        # A byte order mark begins some files, a record separator each line of RFC 8142.
+        # Some files begin with a byte order mark; lines of RFC 8142 begin with a record separator.
         text = line.decode("utf-8").strip("\ufeff\x1e \t\r\n")
     except UnicodeDecodeError as error:
-        raise NotUsable(f"byte {error.start + 1} is not UTF-8; write the file as UTF-8") from None
+        raise InvalidRowError(
+            f"byte {error.start + 1} is not UTF-8; write the file as UTF-8"
+        ) from None
     if not text:
         return None
-    return object_of_text(text)
+    return parse_object_text(text)
 
 
-def object_of_text(text: str) -> dict[str, Any]:
-    """The JSON object that a text is; else NotUsable."""
+def parse_object_text(text: str) -> dict[str, Any]:
+    """Parse a text as a JSON object. Raise InvalidRowError if it is no usable object."""
     try:
-        return checked_object(json.loads(text), text)
+        return check_object(json.loads(text), text)
     except RecursionError:
-        raise NotUsable(_TOO_DEEP) from None
+        raise InvalidRowError(_TOO_DEEP) from None
     except ValueError as error:
-        raise NotUsable(f"it is no JSON: {error}") from None
+        raise InvalidRowError(f"it is no JSON: {error}") from None
 
 
-def checked_object(value: object, text: str) -> dict[str, Any]:
-    """A value if it is an object that can be used; else NotUsable."""
+def check_object(value: object, text: str) -> dict[str, Any]:
+    """Return a value that is a usable object. Raise InvalidRowError if it is not."""
     if not isinstance(value, dict):
-        raise NotUsable(f"it is {_kind(value)}; give a JSON object, as in {{...}}")
+        raise InvalidRowError(f"it is {_type_name(value)}; give a JSON object, as in {{...}}")
     if value.get("type") == "FeatureCollection":
-        raise NotUsable(
-            "it is a whole FeatureCollection, not one Feature; say --format geojson, or write one "
+        raise InvalidRowError(
+            "it is a whole FeatureCollection, not one Feature; give --format geojson, or write one "
             "Feature a line"
         )
-    if nests_deep(text):
-        raise NotUsable(_TOO_DEEP)
+    if is_nested_too_deep(text):
+        raise InvalidRowError(_TOO_DEEP)
     return value
 
 
 def elements(text: str, name: str) -> Iterator[Element]:
-    """The features of a FeatureCollection, the items of an array, or the one value of a text.
+    """Yield the features of a FeatureCollection, the items of an array, or another single value.
 
     Parameters
     ----------
     text : str
         One JSON value.
     name : str
-        Of the file, for errors.
+        The name of the file in errors.
 
     Raises
     ------
     FencepostError
-        Where the text is no JSON, is cut off, or holds more than one value; after the elements
-        before that place.
+        If the text is no JSON, is truncated, or has more than one value; raised after the elements
+        before the error.
     """
     count = 0
     try:
@@ -101,7 +103,7 @@ def elements(text: str, name: str) -> Iterator[Element]:
         read = f" after {count:,} rows" if count else ""
         raise FencepostError(
             f"{name} is no JSON{read} (line {error.lineno}, column {error.colno}: {error.msg}); "
-            "if it was cut off, write it again; if it has one object a line, say --format ndjson"
+            "if it is truncated, write it again; if it has one object a line, give --format ndjson"
         ) from None
     except (RecursionError, ValueError) as error:
         reason = _TOO_DEEP if isinstance(error, RecursionError) else error
@@ -109,13 +111,13 @@ def elements(text: str, name: str) -> Iterator[Element]:
 
 
 class _Cursor:
-    """A place in a JSON text."""
+    """A position in a JSON text."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """Skip spaces and return the next character; empty at the end."""
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.text[self.at : self.at + 1]
 
@@ -129,8 +131,8 @@ class _Cursor:
         value, self.at = _DECODER.raw_decode(self.text, self.at)
         return value
 
-    def more(self, closing: str) -> bool:
-        """Step over a comma, or over the closing bracket."""
+    def has_more(self, closing: str) -> bool:
+        """Skip a comma and return True, or skip the closing bracket and return False."""
         if self.peek() == closing:
             self.at += 1
             return False
@@ -151,8 +153,8 @@ def _elements(cursor: _Cursor) -> Iterator[Element]:
         members: dict[str, Any] = {}
         collection = False
         cursor.take("{")
-        more = cursor.peek() != "}" or cursor.more("}")
-        while more:
+        has_more = cursor.peek() != "}" or cursor.has_more("}")
+        while has_more:
             if cursor.peek() != '"':
                 raise json.JSONDecodeError("Expecting a name", cursor.text, cursor.at)
             name = cursor.value()
@@ -162,7 +164,7 @@ def _elements(cursor: _Cursor) -> Iterator[Element]:
                 yield from _items(cursor)
             else:
                 members[name] = cursor.value()
-            more = cursor.more("}")
+            has_more = cursor.has_more("}")
         if not collection:
             cursor.end()
             yield Element(members, cursor.text[start : cursor.at], cursor.at)
@@ -175,25 +177,25 @@ def _elements(cursor: _Cursor) -> Iterator[Element]:
 
 def _items(cursor: _Cursor) -> Iterator[Element]:
     cursor.take("[")
-    more = cursor.peek() != "]" or cursor.more("]")
-    while more:
+    has_more = cursor.peek() != "]" or cursor.has_more("]")
+    while has_more:
         cursor.peek()
         start = cursor.at
         value = cursor.value()
         yield Element(value, cursor.text[start : cursor.at], cursor.at)
-        more = cursor.more("]")
+        has_more = cursor.has_more("]")
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
     names = {str: "a string", list: "an array", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
-def nests_deep(text: str) -> bool:
-    """Whether brackets nest deeper than what handles the value later can follow."""
-    if text.count("[") + text.count("{") <= _DEEP or _depth(text) <= _DEEP:
+def is_nested_too_deep(text: str) -> bool:
+    """Return whether brackets nest deeper than later consumers of the value support."""
+    if text.count("[") + text.count("{") <= _MAX_DEPTH or _depth(text) <= _MAX_DEPTH:
         return False
-    return _depth(_STRING.sub("", text)) > _DEEP  # slower, and not misled by those within strings
+    return _depth(_STRING.sub("", text)) > _MAX_DEPTH  # slower, but ignores brackets in strings
 
 
 def _depth(text: str) -> int:

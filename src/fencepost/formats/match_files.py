@@ -1,4 +1,4 @@
-"""Matches into files: lines, CSV, Parquet, GeoParquet, or GeoJSON with the events themselves."""
+"""Sinks of matches: NDJSON, CSV, Parquet, GeoParquet, and GeoJSON of the events that match."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fencepost.atomic_replace import atomic_write
 from fencepost.formats.event_files import Batch, EventFile
-from fencepost.formats.feature_writer import features, ids, json_text, wkb_of
-from fencepost.formats.file_formats import OutFormat, cannot_write
+from fencepost.formats.feature_writer import event_ids, features, json_text, wkb_of
+from fencepost.formats.file_formats import OutputFormat, write_error
 
 COLUMNS = ("event", "event_id", "subscription", "subscriber")
 _SCHEMA = pa.schema(
@@ -34,11 +34,15 @@ _GROUP_ROWS = 100_000
 
 
 class Matches(NamedTuple):
-    """The matches of a batch, by event, then by id; or best first, if they have scores.
+    """The matches of a batch, ordered by event, then by id or, if there are scores, best first.
 
-    events : which event of the batch
-    subscriptions, subscribers : columns of strings
-    scores : how well each fits, or None
+    Attributes
+    ----------
+    events : int64 array
+        The number of the event in the batch.
+    subscriptions, subscribers : string arrays
+    scores : float64 array, optional
+        The score of each match, from 0 to 1.
     """
 
     events: NDArray[np.int64]
@@ -48,17 +52,17 @@ class Matches(NamedTuple):
 
 
 class Sink(Protocol):
-    """Where matches go."""
+    """Writes matches to a file in one format."""
 
     def write(self, batch: Batch, matches: Matches) -> None:
-        """Take the matches of a batch."""
+        """Write the matches of a batch, or keep them to be written later."""
 
     def close(self) -> None:
-        """Write what is still to be written."""
+        """Write matches that were kept, and the end of the file."""
 
 
-class Nowhere:
-    """Takes matches that are only counted."""
+class NullSink:
+    """A sink that discards matches, which are only counted."""
 
     def write(self, batch: Batch, matches: Matches) -> None:
         """Do nothing."""
@@ -67,39 +71,39 @@ class Nowhere:
         """Do nothing."""
 
 
-class Lines:
-    """One JSON object a line."""
+class NdjsonSink:
+    """Writes each match as a line of JSON."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def write(self, batch: Batch, matches: Matches) -> None:
-        """Write the lines of a batch at once."""
+        """Write the lines of a batch in one call."""
         lines = []
         for event, id, subscription, subscriber, *score in _rows(batch, matches):
-            named = "" if id is None else f'"event_id": {_json(id)}, '
-            scored = f', "score": {_json(score[0])}' if score else ""
+            id_member = "" if id is None else f'"event_id": {_json(id)}, '
+            score_member = f', "score": {_json(score[0])}' if score else ""
             lines.append(
-                f'{{"event": {event}, {named}"subscription": {_json(subscription)}, '
-                f'"subscriber": {_json(subscriber)}{scored}}}\n'
+                f'{{"event": {event}, {id_member}"subscription": {_json(subscription)}, '
+                f'"subscriber": {_json(subscriber)}{score_member}}}\n'
             )
         # A lone surrogate becomes its JSON escape.
         self._stream.write("".join(lines).encode("utf-8", "backslashreplace"))
         self._stream.flush()
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all matches are written."""
 
 
-class Csv:
-    """A header and one row a match."""
+class CsvSink:
+    """Writes a header, and each match as a row of CSV."""
 
     def __init__(self, stream: BinaryIO, scored: bool) -> None:
         self._stream = stream
         self._put([(*COLUMNS, "score") if scored else COLUMNS])
 
     def write(self, batch: Batch, matches: Matches) -> None:
-        """Write the rows of a batch at once."""
+        """Write the rows of a batch in one call."""
         self._put(_rows(batch, matches))
 
     def _put(self, rows: Any) -> None:
@@ -108,29 +112,29 @@ class Csv:
         self._stream.write(text.getvalue().encode("utf-8", "replace"))
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all matches are written."""
 
 
-class Parquet:
-    """A table with one row a match."""
+class ParquetSink:
+    """Writes a Parquet table with a row for each match."""
 
     def __init__(self, stream: BinaryIO, file: EventFile, scored: bool) -> None:
         self.schema = _SCHEMA.append(pa.field(*_SCORE)) if scored else _SCHEMA
         self._file = file
         self._stream = stream
         self._writer: pq.ParquetWriter | None = None
-        self._waiting: list[pa.Table] = []
+        self._pending: list[pa.Table] = []
         self._size = 0
 
     def write(self, batch: Batch, matches: Matches) -> None:
         """Keep the rows of a batch until there are enough for a row group."""
-        self._waiting.append(pa.table(self._columns(batch, matches), schema=self.schema))
+        self._pending.append(pa.table(self._columns(batch, matches), schema=self.schema))
         self._size += len(matches.events)
         if self._size >= _GROUP_ROWS:
             self._flush()
 
     def _columns(self, batch: Batch, matches: Matches) -> list[pa.Array]:
-        texts = [None if id is None else _utf8(str(id)) for id in _ids(batch, matches)]
+        texts = [None if id is None else _utf8(str(id)) for id in _match_event_ids(batch, matches)]
         return [
             pa.array(batch.rows[matches.events]),
             pa.array(texts, pa.string()),
@@ -142,9 +146,9 @@ class Parquet:
     def _flush(self) -> None:
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._stream, self.schema)
-        if self._waiting:
-            self._writer.write_table(pa.concat_tables(self._waiting))
-        self._waiting, self._size = [], 0
+        if self._pending:
+            self._writer.write_table(pa.concat_tables(self._pending))
+        self._pending, self._size = [], 0
 
     def close(self) -> None:
         """Write the last row group and the footer."""
@@ -153,72 +157,74 @@ class Parquet:
             self._writer.close()
 
 
-class GeoParquet(Parquet):
-    """The same with the geometry of the event."""
+class GeoParquetSink(ParquetSink):
+    """Writes a GeoParquet table: the columns of `ParquetSink` and the geometry of the event."""
 
     def __init__(self, stream: BinaryIO, file: EventFile, scored: bool) -> None:
         super().__init__(stream, file, scored)
-        about = {"encoding": "WKB", "geometry_types": [], **file.crs}
-        geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": about}}
+        column = {"encoding": "WKB", "geometry_types": [], **file.crs}
+        geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
         field = pa.field("geometry", pa.binary())
         self.schema = self.schema.append(field).with_metadata({"geo": json.dumps(geo)})
 
     def _columns(self, batch: Batch, matches: Matches) -> list[pa.Array]:
-        chosen, each = np.unique(matches.events, return_inverse=True)
+        chosen, event_of_match = np.unique(matches.events, return_inverse=True)
         shapes = [wkb_of(feature) for feature in features(batch, chosen, self._file.geometry)]
-        column = pa.array(shapes, pa.binary()).take(pa.array(each))
+        column = pa.array(shapes, pa.binary()).take(pa.array(event_of_match))
         return [*super()._columns(batch, matches), column]
 
 
-class Features:
-    """A FeatureCollection of the events that match.
+class GeoJsonSink:
+    """Writes a FeatureCollection of the events that match.
 
-    Each has the property `subscriptions`, and `scores` where the matches have any.
+    Each Feature has the property `subscriptions`, and `scores` if the matches have scores.
     """
 
     def __init__(self, stream: BinaryIO, file: EventFile) -> None:
         self._stream, self._file = stream, file
-        self._before = '{"type": "FeatureCollection", "features": [\n'
+        self._separator = '{"type": "FeatureCollection", "features": [\n'
 
     def write(self, batch: Batch, matches: Matches) -> None:
-        """Write the Features of a batch at once."""
+        """Write the Features of a batch in one call."""
         chosen, starts = np.unique(matches.events, return_index=True)
         ends = [*starts.tolist()[1:], len(matches.events)]
-        found = features(batch, chosen, self._file.geometry)
+        matched = features(batch, chosen, self._file.geometry)
         texts = []
-        for feature, start, end in zip(found, starts.tolist(), ends, strict=True):
+        for feature, start, end in zip(matched, starts.tolist(), ends, strict=True):
             names = matches.subscriptions.slice(start, end - start).to_pylist()
             feature["properties"]["subscriptions"] = names
             if matches.scores is not None:
                 feature["properties"]["scores"] = matches.scores[start:end].tolist()
-            texts.append(self._before + json_text(feature))
-            self._before = ",\n"
+            texts.append(self._separator + json_text(feature))
+            self._separator = ",\n"
         self._stream.write("".join(texts).encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """Close the collection."""
-        before = self._before if self._before.startswith("{") else "\n"
-        self._stream.write(f"{before}]}}\n".encode())
+        end = self._separator if self._separator.startswith("{") else "\n"
+        self._stream.write(f"{end}]}}\n".encode())
 
 
-def sink_for(form: OutFormat, stream: BinaryIO, file: EventFile, scored: bool = False) -> Sink:
-    """What writes matches in a format; `scored` says whether they have scores."""
-    if form is OutFormat.NDJSON:
-        return Lines(stream)
-    if form is OutFormat.CSV:
-        return Csv(stream, scored)
-    if form is OutFormat.PARQUET:
-        return Parquet(stream, file, scored)
-    if form is OutFormat.GEOPARQUET:
-        return GeoParquet(stream, file, scored)
-    return Features(stream, file)
+def make_sink(
+    format: OutputFormat, stream: BinaryIO, file: EventFile, scored: bool = False
+) -> Sink:
+    """Return a sink of a format; `scored` says whether matches have scores."""
+    if format is OutputFormat.NDJSON:
+        return NdjsonSink(stream)
+    if format is OutputFormat.CSV:
+        return CsvSink(stream, scored)
+    if format is OutputFormat.PARQUET:
+        return ParquetSink(stream, file, scored)
+    if format is OutputFormat.GEOPARQUET:
+        return GeoParquetSink(stream, file, scored)
+    return GeoJsonSink(stream, file)
 
 
 @contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which is in its place only when it is whole.
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to write, which replaces `path` when it is complete.
 
-    A pipe or a device is written to as it is.
+    A pipe or a device is written directly.
     """
     try:
         if path.exists() and not path.is_file():
@@ -230,20 +236,20 @@ def written(path: Path) -> Iterator[BinaryIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise write_error(path, error) from error
 
 
-def _ids(batch: Batch, matches: Matches) -> list[str | int | float | None]:
-    chosen, each = np.unique(matches.events, return_inverse=True)
-    found = ids(batch, chosen)
-    return [found[number] for number in each.tolist()]
+def _match_event_ids(batch: Batch, matches: Matches) -> list[str | int | float | None]:
+    chosen, event_of_match = np.unique(matches.events, return_inverse=True)
+    ids = event_ids(batch, chosen)
+    return [ids[number] for number in event_of_match.tolist()]
 
 
 def _rows(batch: Batch, matches: Matches) -> Iterator[tuple[Any, ...]]:
-    """The values of each match, in the order of `COLUMNS`, and its score where it has one."""
+    """Yield the values of each match in the order of `COLUMNS`, and its score if it has one."""
     return zip(
         batch.rows[matches.events].tolist(),
-        _ids(batch, matches),
+        _match_event_ids(batch, matches),
         matches.subscriptions.to_pylist(),
         matches.subscribers.to_pylist(),
         *([] if matches.scores is None else [matches.scores.tolist()]),

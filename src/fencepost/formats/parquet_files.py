@@ -1,6 +1,6 @@
-"""Parquet and GeoParquet files, a batch of rows at a time.
+"""`ParquetRows`: the rows of Parquet and GeoParquet files, read in batches.
 
-Geometry columns are WKB as bytes, or GeoArrow as an Arrow type that names itself.
+Geometry columns are WKB as bytes, or GeoArrow in an Arrow type that names its encoding.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
 from fencepost.events.arrow_text import split_invalid_utf8
-from fencepost.formats.dead_letters import DeadLetter, Letters, shortened
-from fencepost.formats.file_formats import STDIN, cannot_read, open_input
-from fencepost.formats.line_batches import BATCH_ROWS
+from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
+from fencepost.formats.file_formats import STDIN, open_input, read_error
+from fencepost.formats.line_batches import MAX_BATCH_ROWS
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import (
     GEOMETRY_EXTENSION_PREFIXES,
@@ -32,13 +32,11 @@ class ParquetRows:
     Attributes
     ----------
     rows : int
-        How many there are.
+        The number of rows.
     names : list of str
-        Of the columns.
+        The names of the columns.
     geometry : str or None
         The primary geometry column of GeoParquet.
-    crs : object
-        What its metadata says about coordinates; absent means longitude and latitude.
     """
 
     def __init__(self, path: str) -> None:
@@ -47,63 +45,65 @@ class ParquetRows:
             if path == STDIN:
                 self._file = pq.ParquetFile(pa.BufferReader(open_input(path).read()))
             else:
-                open_input(path).close()  # for the reasons why it may not be there
+                open_input(path).close()  # raises the errors of missing and unreadable files
                 self._file = pq.ParquetFile(path)
         except pa.ArrowException as error:
-            raise self._broken(error) from error
+            raise self._corrupt_error(error) from error
         except OSError as error:
-            raise cannot_read(path, error) from error
+            raise read_error(path, error) from error
         schema = self._file.schema_arrow
         self.rows: int = self._file.metadata.num_rows
         self.names: list[str] = schema.names
         self._geo = geo_metadata(schema, self._name)
         self.geometry: str | None = self._geo.get("primary_column")
-        self._about: dict[str, Any] = self._geo.get("columns", {}).get(self.geometry, {})
+        self._column_metadata: dict[str, Any] = self._geo.get("columns", {}).get(self.geometry, {})
 
     @property
     def crs(self) -> dict[str, Any]:
-        """The member `crs` of the geometry column as it is, in a mapping; empty if absent."""
-        return {key: self._about[key] for key in ("crs",) if key in self._about}
+        """The member `crs` of the geometry column's metadata; empty, for WGS 84, if absent."""
+        return {key: self._column_metadata[key] for key in ("crs",) if key in self._column_metadata}
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
-        """Tables of at most 10,000 rows, of some columns or of all."""
+        """Yield tables of at most MAX_BATCH_ROWS rows, of some columns or of all."""
         chosen = self.names if columns is None else [n for n in self.names if n in columns]
-        chosen = chosen or self.names[:1]  # a table without columns forgets its rows
+        chosen = chosen or self.names[:1]  # a table without columns would have no rows
         done = 0
         try:
-            for batch in self._file.iter_batches(BATCH_ROWS, columns=chosen):
-                yield with_geometries(_without_views(batch), self._geo)
+            for batch in self._file.iter_batches(MAX_BATCH_ROWS, columns=chosen):
+                yield name_geometry_encodings(_replace_views(batch), self._geo)
                 done += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise self._broken(error, done) from error
+            raise self._corrupt_error(error, done) from error
 
     def readable_batches(
-        self, columns: Collection[str] | None, letters: Letters
+        self, columns: Collection[str] | None, on_dead_letter: DeadLetterHandler
     ) -> Iterator[tuple[NDArray[np.int64], pa.Table, int]]:
-        """The same without rows of text that is not UTF-8, which become dead letters.
+        """Yield tables without rows of text that is not UTF-8, which become dead letters.
 
-        With each table the numbers of its rows, and how many rows are read by its end.
+        Each table comes with the numbers of its rows, and the number of rows read so far.
         """
         done = 0
         for table in self.batches(columns):
             rows, good, bad = split_invalid_utf8(table, table.column_names)
             for row, reason in bad:
-                letters(DeadLetter(self._name, done + row, reason, _raw(table.slice(row, 1))))
+                on_dead_letter(
+                    DeadLetter(self._name, done + row, reason, _raw(table.slice(row, 1)))
+                )
             rows += done
             done += table.num_rows
             yield rows, good, done
 
-    def _broken(self, error: Exception, done: int = 0) -> FencepostError:
+    def _corrupt_error(self, error: Exception, done: int = 0) -> FencepostError:
         read = f" after {done:,} rows" if done else ""
         reason = " ".join(str(error).split())
         return FencepostError(
-            f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be cut off or "
-            "be something else: write it again, or say what it holds with --format"
+            f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be truncated "
+            "or have another format: write it again, or name its format with --format"
         )
 
 
-def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Columns of views as plain ones: Arrow does not take rows of the others."""
+def _replace_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Convert columns of views to plain types, as Arrow's `take` does not support views."""
     for index, field in enumerate(batch.schema):
         is_text = pa.types.is_string_view(field.type)
         if is_text or pa.types.is_binary_view(field.type):
@@ -113,9 +113,9 @@ def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _raw(row: pa.Table) -> str:
-    """The only row of a table as Arrow shows it, with a mark for what is no character."""
+    """Return the only row of a table as text, with replacement characters for invalid bytes."""
     named = zip(row.column_names, row.columns, strict=True)
-    return shortened(
+    return shorten(
         ", ".join(
             f"{name}: {column.combine_chunks().to_string(skip_new_lines=True)[1:-1]}"
             for name, column in named
@@ -124,7 +124,7 @@ def _raw(row: pa.Table) -> str:
 
 
 def geo_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
-    """What a GeoParquet file says about its geometries; empty where it is plain Parquet."""
+    """Return the GeoParquet metadata of a file; empty for plain Parquet."""
     text = (schema.metadata or {}).get(b"geo")
     if text is None:
         return {}
@@ -138,12 +138,12 @@ def geo_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
             f"the metadata `geo` of {name} is not that of GeoParquet ({error!r:.80}); "
             "write the file again"
         ) from None
-    found: dict[str, Any] = geo
-    return found
+    metadata: dict[str, Any] = geo
+    return metadata
 
 
-def with_geometries(batch: pa.RecordBatch, geo: dict[str, Any]) -> pa.Table:
-    """A batch whose geometry columns are WKB bytes or name their encoding."""
+def name_geometry_encodings(batch: pa.RecordBatch, geo: dict[str, Any]) -> pa.Table:
+    """Convert a batch to a table whose geometry columns are WKB bytes or name their encoding."""
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         name = _extension_name(field, geo)
@@ -156,9 +156,9 @@ def with_geometries(batch: pa.RecordBatch, geo: dict[str, Any]) -> pa.Table:
 
 
 def _extension_name(field: pa.Field, geo: dict[str, Any]) -> str | None:
-    said = geo.get("columns", {}).get(field.name, {}).get("encoding")
-    if said is not None:
-        return f"geoarrow.{said.lower()}"
+    encoding = geo.get("columns", {}).get(field.name, {}).get("encoding")
+    if encoding is not None:
+        return f"geoarrow.{encoding.lower()}"
     if isinstance(field.type, pa.BaseExtensionType):
         return str(field.type.extension_name)
     return extension_name(field)

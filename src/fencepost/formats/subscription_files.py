@@ -1,4 +1,4 @@
-"""Files of subscriptions, a batch of rows at a time."""
+"""`read_subscriptions`: the subscriptions of a file, read in batches."""
 
 from __future__ import annotations
 
@@ -11,26 +11,31 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError
-from fencepost.formats.dead_letters import DeadLetter, Letters, refuse, shortened
+from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.event_files import json_batches
 from fencepost.formats.file_formats import (
     STDIN,
     Format,
-    cannot_read,
     file_size,
     format_of,
     open_input,
+    read_error,
 )
-from fencepost.formats.line_batches import BATCH_ROWS, LINE_BYTES, line_batches, too_long
+from fencepost.formats.line_batches import (
+    MAX_BATCH_ROWS,
+    MAX_LINE_BYTES,
+    line_batches,
+    too_long_reason,
+)
 from fencepost.formats.parquet_files import ParquetRows
 
-NEEDED = ("id", "expression")
-COLUMNS = (*NEEDED, "subscriber", "expires")
+REQUIRED_COLUMNS = ("id", "expression")
+COLUMNS = (*REQUIRED_COLUMNS, "subscriber", "expires")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A subscription as it stands in a file, and where."""
+class SubscriptionRow:
+    """A row of a file of subscriptions: its values, its row and line number, and its raw text."""
 
     values: dict[str, Any]
     row: int
@@ -40,54 +45,57 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFile:
-    """The subscriptions of a file: iterate for batches of rows and how much is read, once."""
+    """The subscriptions of a file; iterate over it once for pairs of a batch and a position.
+
+    A batch is a list of rows. Positions and `total` are in bytes, characters or rows of the file.
+    """
 
     name: str
     total: int | None
-    batches: Iterator[tuple[list[Row], int]]
+    batches: Iterator[tuple[list[SubscriptionRow], int]]
 
-    def __iter__(self) -> Iterator[tuple[list[Row], int]]:
+    def __iter__(self) -> Iterator[tuple[list[SubscriptionRow], int]]:
         return self.batches
 
 
 def read_subscriptions(
-    path: str | Path, dead_letters: Letters | None = None, *, format: Format | None = None
+    path: str | Path, dead_letters: DeadLetterHandler | None = None, *, format: Format | None = None
 ) -> SubscriptionFile:
-    """The subscriptions of a file: `id`, `expression` and, where given, `subscriber`, `expires`.
+    """Open a file of subscriptions: `id`, `expression` and, optionally, `subscriber`, `expires`.
 
     Parameters
     ----------
     path : str or Path
-        CSV with a header, newline-delimited JSON, GeoJSON (of each Feature the properties; its
-        geometry is not looked at), Parquet; `-` is standard input.
+        CSV with a header, newline-delimited JSON, GeoJSON (the properties of each Feature; its
+        geometry is ignored) or Parquet; `-` is standard input.
     dead_letters : callable, optional
-        Takes rows that cannot be read; without it the first one raises. Whether an expression
-        can be used is not looked at here.
+        Called with each row that cannot be read. Left out, the first such row raises. Expressions
+        are not parsed here.
     format : Format, optional
-        What the file holds, whatever its name.
+        The format of the file; overrides the ending.
 
     Raises
     ------
     FencepostError
-        Where the file as a whole cannot be read, or has no column `id` or `expression`.
+        If the file as a whole cannot be read, or has no column `id` or `expression`.
     """
     path = str(path)
-    letters = dead_letters or refuse
+    on_dead_letter = dead_letters or raise_dead_letter
     kind = format_of(path, format)
     name = "standard input" if path == STDIN else path
     if kind is Format.PARQUET:
         file = ParquetRows(path)
         _check_columns(file.names, name)
-        return SubscriptionFile(name, file.rows, _from_tables(file, letters))
+        return SubscriptionFile(name, file.rows, _from_tables(file, on_dead_letter))
     if kind is Format.CSV:
         lines = _TextLines(path, name)
-        return SubscriptionFile(name, file_size(path), _from_csv(lines, name, letters))
-    total, batches = json_batches(path, name, kind, letters)
+        return SubscriptionFile(name, file_size(path), _from_csv(lines, name, on_dead_letter))
+    total, batches = json_batches(path, name, kind, on_dead_letter)
     return SubscriptionFile(name, total, (_from_objects(batch) for batch in batches))
 
 
 def _check_columns(names: Sequence[str], name: str) -> None:
-    missing = [column for column in NEEDED if column not in names]
+    missing = [column for column in REQUIRED_COLUMNS if column not in names]
     if missing:
         raise FencepostError(
             f"{name} has no column {' and no '.join(missing)}; it has: {', '.join(names):.200}; "
@@ -95,38 +103,40 @@ def _check_columns(names: Sequence[str], name: str) -> None:
         )
 
 
-def _row(values: Mapping[str, Any], row: int, line: int | None, raw: str) -> Row:
+def _row(values: Mapping[str, Any], row: int, line: int | None, raw: str) -> SubscriptionRow:
     chosen = {name: values.get(name) for name in COLUMNS}
     for name in ("id", "subscriber"):
         if type(chosen[name]) is int:
             chosen[name] = str(chosen[name])
-    return Row(chosen, row, line, raw)
+    return SubscriptionRow(chosen, row, line, raw)
 
 
-def _from_objects(batch: Any) -> tuple[list[Row], int]:
+def _from_objects(batch: Any) -> tuple[list[SubscriptionRow], int]:
     rows = []
     for number, value in enumerate(batch.events):
         properties = value.get("properties")
         if value.get("type") == "Feature" and isinstance(properties, dict):
-            named = value if value.get("id") is not None else properties
-            value = {**properties, "id": named.get("id")}
+            id_owner = value if value.get("id") is not None else properties
+            value = {**properties, "id": id_owner.get("id")}
         line = None if batch.lines is None else int(batch.lines[number])
         rows.append(_row(value, int(batch.rows[number]), line, _raw(value)))
     return rows, batch.done
 
 
 def _raw(values: Mapping[str, Any]) -> str:
-    return shortened(f"{values.get('id')!r:.60}: {str(values.get('expression'))[:200]}")
+    return shorten(f"{values.get('id')!r:.60}: {str(values.get('expression'))[:200]}")
 
 
-def _from_tables(file: ParquetRows, letters: Letters) -> Iterator[tuple[list[Row], int]]:
-    for numbers, table, done in file.readable_batches(COLUMNS, letters):
-        given = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
-        yield [_row(values, number, None, _raw(values)) for number, values in given], done
+def _from_tables(
+    file: ParquetRows, on_dead_letter: DeadLetterHandler
+) -> Iterator[tuple[list[SubscriptionRow], int]]:
+    for numbers, table, done in file.readable_batches(COLUMNS, on_dead_letter):
+        numbered = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
+        yield [_row(values, number, None, _raw(values)) for number, values in numbered], done
 
 
 def _microseconds(table: pa.Table) -> pa.Table:
-    """Times as Python can hold them."""
+    """Convert the column `expires` to microseconds, which Python can represent."""
     if "expires" in table.column_names:
         index = table.column_names.index("expires")
         column = table.column(index)
@@ -136,11 +146,13 @@ def _microseconds(table: pa.Table) -> pa.Table:
     return table
 
 
-def _from_csv(lines: _TextLines, name: str, letters: Letters) -> Iterator[tuple[list[Row], int]]:
-    csv.field_size_limit(LINE_BYTES)
+def _from_csv(
+    lines: _TextLines, name: str, on_dead_letter: DeadLetterHandler
+) -> Iterator[tuple[list[SubscriptionRow], int]]:
+    csv.field_size_limit(MAX_LINE_BYTES)
     reader = csv.reader(lines, strict=True)
     header = _header(reader, name)
-    rows: list[Row] = []
+    rows: list[SubscriptionRow] = []
     number = 0
     while True:
         fields: list[str] = []
@@ -152,10 +164,10 @@ def _from_csv(lines: _TextLines, name: str, letters: Letters) -> Iterator[tuple[
         except StopIteration:
             break
         except (csv.Error, ValueError) as error:
-            raw = shortened(",".join(fields))
-            letters(DeadLetter(name, number, str(error), raw, lines.number))
+            raw = shorten(",".join(fields))
+            on_dead_letter(DeadLetter(name, number, str(error), raw, lines.number))
         number += 1
-        if len(rows) == BATCH_ROWS:
+        if len(rows) == MAX_BATCH_ROWS:
             yield rows, lines.done
             rows = []
     if rows:
@@ -163,7 +175,7 @@ def _from_csv(lines: _TextLines, name: str, letters: Letters) -> Iterator[tuple[
 
 
 class _TextLines:
-    """The lines of a CSV file as text; one that is too long raises, and the next can be read."""
+    """The lines of a CSV file as text; a line that is too long raises, but does not end them."""
 
     def __init__(self, path: str, name: str) -> None:
         stream = open_input(path)
@@ -178,11 +190,11 @@ class _TextLines:
         try:
             line = next(self._lines)
         except OSError as error:
-            raise cannot_read(self._name, error) from error
+            raise read_error(self._name, error) from error
         self.number = line.number
         self.done += line.length + 1
-        if line.too_long:
-            raise ValueError(too_long(line))
+        if line.is_too_long:
+            raise ValueError(too_long_reason(line))
         text = line.text.decode("utf-8", "surrogateescape") + "\n"
         return text.removeprefix("\ufeff") if line.number == 1 else text
 
@@ -200,15 +212,15 @@ def _header(reader: Any, name: str) -> list[str]:
     return header
 
 
-def _row_of_csv(fields: list[str], header: list[str], number: int, line: int) -> Row:
+def _row_of_csv(fields: list[str], header: list[str], number: int, line: int) -> SubscriptionRow:
     if len(fields) != len(header):
         raise ValueError(
             f"it has {len(fields)} fields and the header {len(header)}; put an expression that "
-            'holds a comma in quotes, as in "S_DWITHIN(place, POINT(1 2), 3)"'
+            'has a comma in quotes, as in "S_DWITHIN(place, POINT(1 2), 3)"'
         )
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:
         raise ValueError("it is not UTF-8; write the file as UTF-8") from None
     values = {column: value or None for column, value in zip(header, fields, strict=True)}
-    return _row(values, number, line, shortened(",".join(fields)))
+    return _row(values, number, line, shorten(",".join(fields)))

@@ -1,11 +1,11 @@
-"""Geometries: what they are, and how they are read and laid out. Bad coordinates stop here.
+"""Geometries: relations, coordinate spaces, and validated geometries in flat arrays.
 
-- `readers/`: Readers of geometries: each form of input into the same flat arrays
-- `prepared_shapes`: Geometries ready for the kernels: read, cleaned, checked and laid out in flat
-  arrays, once
-- `relation`: The eight exclusive relations between two places, and how DE-9IM decides among them
-- `space`: What coordinates mean: points of a plane, or longitude and latitude on the WGS84
-  ellipsoid
+No geometry with bad coordinates or rings passes beyond this package.
+
+- `readers/`: readers of WKB, WKT, GeoJSON, Arrow columns and Shapely geometries into flat arrays
+- `prepared_shapes`: `Shapes`, geometries that are cleaned, validated and laid out for the kernels
+- `relation`: `Relation`, the eight exclusive relations of two geometries, and DE-9IM matrices
+- `space`: `Space`, a plane, or longitude and latitude on the WGS84 ellipsoid
 """
 
 from __future__ import annotations

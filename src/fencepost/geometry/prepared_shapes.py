@@ -1,4 +1,4 @@
-"""Geometries ready for the kernels: read, cleaned, checked and laid out in flat arrays, once."""
+"""`Shapes`: geometries that are cleaned, validated and laid out in flat arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REASONS = {
     layout_codes.NESTED_PARTS: "a part lies inside another part",
 }
 _DISCONNECTED = "touching rings cut the interior in two"
-_FIRST_CONTACT_ROOM = 64
+_INITIAL_CONTACTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Shapes:
     Attributes
     ----------
     arrays : ShapeArrays
-        What kernels take. A row that is no usable geometry has dimension -1.
+        The arrays that kernels take. A row that is no usable geometry has dimension -1.
     problems : tuple of GeometryProblem
-        What was wrong with those rows, in row order.
+        Why these rows cannot be used, in row order.
     """
 
     arrays: ShapeArrays
@@ -58,12 +58,12 @@ class Shapes:
 
     @classmethod
     def read(cls, values: object) -> Shapes:
-        """Shapes of many geometries in any accepted form; bad ones are in `problems`."""
+        """Read many geometries of any accepted format; bad geometries join `problems`."""
         return cls.lay_out(read_geometries(values))
 
     @classmethod
     def read_one(cls, value: object) -> Shapes:
-        """Shapes of exactly one geometry; raises GeometryError if it cannot be used."""
+        """Read one geometry. Raise GeometryError if it cannot be used."""
         shapes = cls.lay_out(read_geometry(value))
         if shapes.problems:
             raise GeometryError(shapes.problems, single=True)
@@ -71,7 +71,7 @@ class Shapes:
 
     @classmethod
     def read_all(cls, values: object) -> Shapes:
-        """Shapes of many geometries; raises GeometryError naming every row that is bad."""
+        """Read many geometries. Raise GeometryError with every bad row, if there is any."""
         shapes = cls.read(values)
         if shapes.problems:
             raise GeometryError(shapes.problems)
@@ -79,13 +79,13 @@ class Shapes:
 
     @classmethod
     def lay_out(cls, raw: RawShapes) -> Shapes:
-        """Shapes of ragged coordinates: rings closed and oriented, repeated points dropped."""
+        """Lay out ragged coordinates: close and orient rings, drop repeated points, validate."""
         if not raw.problems and len(raw.x) == len(raw) and not raw.dimension.any():
-            return cls(lay_out_points(raw.x, raw.y))  # a point each
+            return cls(lay_out_points(raw.x, raw.y))  # each shape is a point
         x, y = _sort_point_sets(raw)
         chain_start = raw.chain_start
         while True:
-            arrays, defect, place, contacts = _lay_out_with_room(raw, x, y, chain_start)
+            arrays, defect, place, contacts = _lay_out_all_contacts(raw, x, y, chain_start)
             if not len(contacts):
                 break
             within_edge = contacts[:, 1] < 0
@@ -96,7 +96,7 @@ class Shapes:
             x, y, chain_start = _insert_vertices(arrays, contacts[within_edge])
         if not raw.problems and not defect.any():
             return cls(arrays)
-        found = [
+        defects = [
             GeometryProblem(
                 int(row),
                 _REASONS.get(int(defect[row]), _DISCONNECTED),
@@ -104,23 +104,23 @@ class Shapes:
             )
             for row in np.flatnonzero(defect)
         ]
-        problems = sorted((*raw.problems, *found), key=lambda problem: problem.row)
+        problems = sorted((*raw.problems, *defects), key=lambda problem: problem.row)
         return cls(arrays, tuple(problems))
 
     @classmethod
     def gather(cls, sources: Sequence[tuple[ShapeArrays, NDArray[np.int64]]]) -> Shapes:
-        """Shapes copied row by row from several sources, in order."""
+        """Copy rows of several sources, in order."""
         sizes = np.ones(5, np.int64)
         for g, rows in sources:
-            following = rows + 1
+            next_rows = rows + 1
             chains = g.shapes["chain"].astype(np.int64)
             starts = g.chains["start"].astype(np.int64)
             sizes[0] += len(rows)
-            sizes[1] += (chains[following] - chains[rows]).sum()
-            sizes[2] += (starts[chains[following]] - starts[chains[rows]]).sum()
+            sizes[1] += (chains[next_rows] - chains[rows]).sum()
+            sizes[2] += (starts[chains[next_rows]] - starts[chains[rows]]).sum()
             for k, name in ((3, "node"), (4, "touch")):
                 ends = g.shapes[name].astype(np.int64)
-                sizes[k] += (ends[following] - ends[rows]).sum()
+                sizes[k] += (ends[next_rows] - ends[rows]).sum()
         shapes, chains_room, points, nodes, touches = sizes
         out = ShapeArrays(
             x=np.empty(points - 1),
@@ -131,37 +131,37 @@ class Shapes:
             nodes=np.empty(nodes - 1, NODE_DTYPE),
             touches=np.empty(touches - 1, TOUCH_DTYPE),
         )
-        at = np.zeros(5, np.int64)
+        written = np.zeros(5, np.int64)
         for g, rows in sources:
-            copy_shapes(g, rows, out, at)
+            copy_shapes(g, rows, out, written)
         return cls(out)
 
     def row(self, number: int) -> Shapes:
-        """One shape, copied out."""
+        """Return a copy of one shape."""
         return Shapes.gather([(self.arrays, np.array([number]))])
 
     def rows_outside(self, space: Space) -> NDArray[np.int64]:
-        """The usable shapes that lie where a space has no coordinates."""
+        """Return the rows of usable shapes that lie partly outside the coordinates of a space."""
         if space is Space.PLANAR:
             return np.empty(0, np.int64)
         boxes = self.arrays.shapes[:-1]
-        most_x, most_y = space.limits
-        inside = (boxes["x0"] >= -most_x) & (boxes["x1"] <= most_x)
-        inside &= (boxes["y0"] >= -most_y) & (boxes["y1"] <= most_y)
+        max_x, max_y = space.limits
+        inside = (boxes["x0"] >= -max_x) & (boxes["x1"] <= max_x)
+        inside &= (boxes["y0"] >= -max_y) & (boxes["y1"] <= max_y)
         return np.flatnonzero(~inside & (boxes["dimension"] >= 0))
 
     def problems_outside(self, space: Space) -> list[GeometryProblem]:
-        """What is wrong with those, in row order."""
+        """Return a problem for each row of `rows_outside`, in row order."""
         rows = self.rows_outside(space).tolist()
         return [GeometryProblem(row, OUTSIDE_WGS84, self._far_point(row)) for row in rows]
 
     def _far_point(self, row: int) -> tuple[float, float]:
-        """A point of a shape that is farthest out, for degrees."""
+        """Return the point of a shape that is farthest outside longitude and latitude."""
         g = self.arrays
         first, stop = (int(g.chains["start"][g.shapes["chain"][row + k]]) for k in (0, 1))
         x, y = g.x[first:stop], g.y[first:stop]
-        most_x, most_y = Space.WGS84.limits
-        worst = int(np.maximum(np.abs(x) / most_x, np.abs(y) / most_y).argmax())
+        max_x, max_y = Space.WGS84.limits
+        worst = int(np.maximum(np.abs(x) / max_x, np.abs(y) / max_y).argmax())
         return float(x[worst]), float(y[worst])
 
     def __len__(self) -> int:
@@ -169,12 +169,12 @@ class Shapes:
 
     @property
     def max_chains(self) -> int:
-        """The number of chains of the shape that has most: how much scratch kernels need."""
+        """The largest number of chains of a shape, which sizes the scratch of kernels."""
         return int(np.diff(self.arrays.shapes["chain"]).max(initial=1))
 
 
 def _sort_point_sets(raw: RawShapes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The coordinates with the points of each multi-point in lexicographic order."""
+    """Return the coordinates with the points of each multi-point in lexicographic order."""
     points = raw.dimension == POINTS
     if not points.any():
         return raw.x, raw.y
@@ -192,7 +192,7 @@ def _sort_point_sets(raw: RawShapes) -> tuple[NDArray[np.float64], NDArray[np.fl
     return x, y
 
 
-def _lay_out_with_room(
+def _lay_out_all_contacts(
     raw: RawShapes,
     x: NDArray[np.float64],
     y: NDArray[np.float64],
@@ -202,24 +202,24 @@ def _lay_out_with_room(
         raise ModelError(
             f"{len(x):,} points are too many for one batch; give at most {MAX_POINTS:,} at a time"
         )
-    room = _FIRST_CONTACT_ROOM
+    max_contacts = _INITIAL_CONTACTS
     while True:
         arrays, defect, place, contacts, count = lay_out(
-            x, y, chain_start, raw.chain_part, raw.shape_chain, raw.dimension, room
+            x, y, chain_start, raw.chain_part, raw.shape_chain, raw.dimension, max_contacts
         )
-        if count <= room:
+        if count <= max_contacts:
             return arrays, defect, place, contacts[:count]
-        room = count
+        max_contacts = count
 
 
 def _insert_vertices(
     arrays: ShapeArrays, contacts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """The points with each vertex of `contacts` inserted in the edge on which it lies."""
+    """Insert each vertex of `contacts` in the edge on which it lies. Return points and chains."""
     x, y = arrays.x, arrays.y
     edge = -1 - contacts[:, 1]
     new_x, new_y = x[contacts[:, 0]], y[contacts[:, 0]]
-    # Along an edge x is monotonic, and where it is upright y is: exact as an order.
+    # An edge is ordered by x, or by y if it is vertical; comparison of coordinates is exact.
     along_x = np.where(x[edge + 1] >= x[edge], new_x, -new_x)
     along_y = np.where(y[edge + 1] >= y[edge], new_y, -new_y)
     order = np.lexsort((along_y, along_x, edge))
@@ -229,7 +229,7 @@ def _insert_vertices(
 
 
 def _with_touches(arrays: ShapeArrays, contacts: NDArray[np.int64]) -> ShapeArrays:
-    """The arrays with the cycles of vertices that share a place within their shape."""
+    """Return the arrays with `touches`: cycles of the vertices of a shape that share a point."""
     vertices = np.unique(contacts)
     chain = np.searchsorted(arrays.chains["start"], vertices, side="right") - 1
     shape = np.searchsorted(arrays.shapes["chain"], chain, side="right") - 1
@@ -255,10 +255,10 @@ def _with_touches(arrays: ShapeArrays, contacts: NDArray[np.int64]) -> ShapeArra
 def _find_disconnected(
     arrays: ShapeArrays, defect: NDArray[np.int64], place: NDArray[np.float64]
 ) -> None:
-    """Mark areas whose touching rings enclose a piece of the interior.
+    """Mark areas whose touching rings disconnect the interior.
 
-    Rings and the places where they touch, as nodes of a graph, form a forest exactly when the
-    interior of a part is connected. Touches are rare, so plain Python does.
+    Take rings, and the points where they touch, as the nodes of a graph. The graph is a forest if
+    and only if the interior of each part is connected. Touches are rare, so plain Python suffices.
     """
     leader: dict[object, object] = {}
 
@@ -284,7 +284,7 @@ def _find_disconnected(
 
 
 def is_convex(ring: list[list[Any]]) -> bool:
-    """Whether a ring of three or more points that does not cross itself never turns back."""
+    """Return whether a simple ring of three or more points is convex."""
     points = [(Fraction(x), Fraction(y)) for x, y in ring]
     turns = set()
     for k, (x, y) in enumerate(points):

@@ -1,9 +1,9 @@
-"""The eight exclusive relations between two places, and how DE-9IM decides among them.
+"""`Relation`: the eight exclusive relations of two geometries, and the text of DE-9IM matrices.
 
 A DE-9IM matrix has nine entries, row by row: interior, boundary and exterior of A against
-interior, boundary and exterior of B, each F (empty) or the dimension of the intersection.
-It travels as an integer, two bits an entry, the first entry in the lowest bits:
-0 = F, 1 = a point set, 2 = a curve, 3 = an area.
+interior, boundary and exterior of B, each F (empty) or the dimension of the intersection. It is
+packed into an integer of two bits an entry, the first entry in the lowest bits: 0 = F, 1 = a point
+set, 2 = a curve, 3 = an area.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from enum import Enum
 
 
 class Relation(Enum):
-    """One of eight relations; exactly one holds for any two geometries.
+    """A relation of geometry A to geometry B; exactly one of the eight holds for any A and B.
 
-    With the interiors apart, two places in contact *meet*, others are *disjoint*. With the
-    interiors meeting, they are *equals* as point sets; or A lies within B: *inside*, or
-    *covered-by* where A reaches B's boundary; or B within A: *contains*, or *covers*; or
-    else they *overlap*.
+    - The interiors do not intersect: *disjoint* without contact, else *meets*.
+    - The interiors intersect: *equals* if A and B are the same point set; *inside* if A lies within
+      B, or *covered-by* if A also touches the boundary of B; *contains* and *covers* likewise if B
+      lies within A; else *overlaps*.
     """
 
     DISJOINT = "disjoint"
@@ -36,7 +36,7 @@ class Relation(Enum):
 
     @property
     def bit(self) -> int:
-        """``1 << code``: this relation as a set of one in a mask."""
+        """``1 << code``: this relation as a bit mask."""
         return 1 << _CODES[self]
 
     @property
@@ -46,7 +46,7 @@ class Relation(Enum):
 
     @classmethod
     def from_code(cls, code: int) -> Relation:
-        """The relation that a number in an array stands for."""
+        """Return the relation of a `code`."""
         return RELATIONS[code]
 
 
@@ -61,5 +61,5 @@ _CONVERSES = {
 
 
 def matrix_text(code: int) -> str:
-    """The DE-9IM string, such as ``"2FF11F212"``, of a packed matrix."""
+    """Return the DE-9IM string, such as ``"2FF11F212"``, of a packed matrix."""
     return "".join("F012"[(code >> (2 * entry)) & 3] for entry in range(9))

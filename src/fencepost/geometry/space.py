@@ -1,4 +1,4 @@
-"""What coordinates mean: points of a plane, or longitude and latitude on the WGS84 ellipsoid."""
+"""`Space`: the coordinate space, a plane, or longitude and latitude on the WGS84 ellipsoid."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from fencepost.errors import ModelError
 
 
 class Space(StrEnum):
-    """What coordinates mean, and in which unit distances are."""
+    """The space of coordinates, which sets the unit of distances."""
 
-    PLANAR = "planar"  # any unit, that of the coordinates
+    PLANAR = "planar"  # distances in the unit of the coordinates
     WGS84 = "wgs84"  # degrees of longitude and latitude; distances in metres
 
     @property
     def limits(self) -> tuple[float, float]:
-        """How far from 0 an x and a y may be."""
-        most = sys.float_info.max
-        return (180.0, 90.0) if self is Space.WGS84 else (most, most)
+        """The largest absolute values of x and of y."""
+        max_float = sys.float_info.max
+        return (180.0, 90.0) if self is Space.WGS84 else (max_float, max_float)
 
     @property
     def unit(self) -> str | None:
-        """The unit of distances, where there is one."""
+        """The unit of distances; None if it is that of the coordinates."""
         return "m" if self is Space.WGS84 else None
 
 
 def parse_space(name: object) -> Space:
-    """The space of a name; raises ModelError where there is none."""
+    """Return the space of a name. Raise ModelError if there is none."""
     try:
         return Space(name)  # type: ignore[arg-type]
     except ValueError:
@@ -36,5 +36,5 @@ def parse_space(name: object) -> Space:
 
 OUTSIDE_WGS84 = (
     "a longitude beyond -180 to 180 or a latitude beyond -90 to 90, which space='wgs84' does not "
-    "have (cut in two what crosses the antimeridian)"
+    "have (cut geometries that cross the antimeridian in two)"
 )

@@ -273,7 +273,7 @@ def _match_many(matcher: Matcher, events: EventTable) -> FenceMatches:
     if isinstance(column, pa.ChunkedArray):  # of no chunks
         return FenceMatches(np.empty(0, np.int64), np.zeros(len(events) + 1, np.int64), [])
     rows = table.column("event").to_numpy()
-    start = np.append(np.searchsorted(rows, events.numbers), len(rows))
+    start = np.append(np.searchsorted(rows, events.source_rows), len(rows))
     return FenceMatches(
         column.indices.to_numpy().astype(np.int64), start, column.dictionary.to_pylist()
     )

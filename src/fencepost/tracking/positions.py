@@ -159,7 +159,7 @@ def read_table(table: EventTable, names: PositionAttributes) -> tuple[Positions,
     keys, times = [], []
     good: list[int] = []
     bad: BadRows = []
-    for number, row in enumerate(table.numbers.tolist()):
+    for number, row in enumerate(table.source_rows.tolist()):
         try:
             if row in unreadable:
                 raise ModelError(unreadable[row])

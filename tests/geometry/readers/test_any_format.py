@@ -1,4 +1,4 @@
-"""Every form of a geometry gives the same arrays; every bad one gives a problem, never a crash."""
+"""Every format of a geometry gives the same arrays; every bad geometry gives a problem."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ ALL = [POINT, POINTS, LINE, LINES, AREA, HOLED, AREAS]
 ARRAYS = ("x", "y", "chain_start", "chain_part", "shape_chain", "dimension")
 
 
-# -------------------------------------------------------------------------------------- the twin
+# --------------------------------------------------------------------------------- the reference
 
 
 def expected(geometries: Sequence[Any]) -> RawShapes:
-    """The same arrays, chain by chain through Shapely's own objects; None is a bad row."""
+    """Return the arrays, built chain by chain from Shapely's objects; None is a bad row."""
     chains: list[list[tuple[float, float]]] = []
     parts: list[int] = []
     shape_chain, dimension = [0], []
@@ -91,20 +91,20 @@ def chains_of(geometry: Any) -> Iterator[tuple[int, Any]]:
                 yield from ((n, ring) for _, ring in chains_of(part))
 
 
-def check(found: RawShapes, geometries: Sequence[Any]) -> None:
-    """`found` holds these geometries, None for the rows that must have a problem."""
-    same(found, expected(geometries))
-    assert [p.row for p in found.problems] == [n for n, g in enumerate(geometries) if g is None]
-    sound(found)
+def check(shapes: RawShapes, geometries: Sequence[Any]) -> None:
+    """Assert that shapes are these geometries; rows of None must have a problem."""
+    same(shapes, expected(geometries))
+    assert [p.row for p in shapes.problems] == [n for n, g in enumerate(geometries) if g is None]
+    sound(shapes)
 
 
-def same(found: RawShapes, other: RawShapes) -> None:
+def same(shapes: RawShapes, other: RawShapes) -> None:
     for name in ARRAYS:
-        np.testing.assert_array_equal(getattr(found, name), getattr(other, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(shapes, name), getattr(other, name), err_msg=name)
 
 
 def sound(shapes: RawShapes) -> None:
-    """What holds of every result: types, memory, ranges, one problem for each bad row."""
+    """Assert the invariants of a result: types, memory, ranges, a problem for each bad row."""
     types = (np.float64, np.float64, np.int64, np.int64, np.int64, np.int8)
     for name, kind in zip(ARRAYS, types, strict=True):
         array = getattr(shapes, name)
@@ -129,7 +129,7 @@ def sound(shapes: RawShapes) -> None:
 
 
 def reason(value: object) -> str:
-    """Why one value is refused; the same alone and as a row between good ones."""
+    """Return why a value is refused; assert the same reason as a row between good rows."""
     alone = read_geometry(value)
     sound(alone)
     assert alone.dimension.tolist() == [-1]
@@ -139,7 +139,7 @@ def reason(value: object) -> str:
     return alone.problems[0].reason
 
 
-# ---------------------------------------------------------------------------------- forms of one
+# ----------------------------------------------------------------------- formats of one geometry
 
 
 class Interface:
@@ -156,7 +156,7 @@ def plain(geometry: Any) -> Any:
 
 
 def as_wkt(geometry: Any) -> str:
-    """Shapely's own writer rounds to 16 digits; this one keeps every bit."""
+    """Write WKT exactly; Shapely's writer rounds to 16 digits."""
 
     def text(item: Any) -> str:
         if isinstance(item[0], float):
@@ -199,7 +199,7 @@ FORMS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("geometry", ALL, ids=lambda g: g.geom_type)
-def test_one_in_any_form(form: str, geometry: Any) -> None:
+def test_one_geometry_in_any_format(form: str, geometry: Any) -> None:
     check(read_geometry(FORMS[form](geometry)), [geometry])
     check(read_geometries([FORMS[form](geometry)]), [geometry])
 
@@ -241,9 +241,9 @@ def test_negative_zero_becomes_zero() -> None:
 
 def test_geojson_rings_stay_open() -> None:
     ring = [[0, 0], [1, 0], [1, 1]]
-    found = read_geometry({"type": "Polygon", "coordinates": [ring]})
-    assert found.x.tolist() == [0, 1, 1]
-    sound(found)
+    shapes = read_geometry({"type": "Polygon", "coordinates": [ring]})
+    assert shapes.x.tolist() == [0, 1, 1]
+    sound(shapes)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_large_finite_coordinates_are_kept() -> None:
         check(read_geometry(form(line)), [line])
 
 
-# --------------------------------------------------------------------------------- forms of many
+# -------------------------------------------------------------------- formats of many geometries
 
 
 MIXED = [None, *ALL, None, *reversed(ALL)]
@@ -336,21 +336,21 @@ def test_boxes() -> None:
             [-1, -1, -0.5, 0],
         ]
     )
-    found = read_geometries(bounds)
-    sound(found)
-    assert found.dimension.tolist() == [2, -1, -1, -1, -1, -1, 2]
-    assert found.x[:5].tolist() == [0, 2, 2, 0, 0]
-    assert found.y[:5].tolist() == [1, 1, 3, 3, 1]
-    rings = shapely.linearrings(found.x.reshape(2, 5), found.y.reshape(2, 5))
+    shapes = read_geometries(bounds)
+    sound(shapes)
+    assert shapes.dimension.tolist() == [2, -1, -1, -1, -1, -1, 2]
+    assert shapes.x[:5].tolist() == [0, 2, 2, 0, 0]
+    assert shapes.y[:5].tolist() == [1, 1, 3, 3, 1]
+    rings = shapely.linearrings(shapes.x.reshape(2, 5), shapes.y.reshape(2, 5))
     assert shapely.is_ccw(rings).all()
-    assert [str(p)[:30] for p in found.problems] == [
+    assert [str(p)[:30] for p in shapes.problems] == [
         "the box has no area: xmin is n",
         "the box has no area: xmin is n",
         "the box has no area: ymin is n",
         "xmin of the box is nan; saw xm",
         "ymax of the box is inf; saw xm",
     ]
-    assert "antimeridian" in found.problems[0].reason
+    assert "antimeridian" in shapes.problems[0].reason
     sound(read_geometries(np.empty((0, 4))))
     same(read_geometries(np.array([[0, 1, 2, 3]])), read_geometries(bounds[:1]))
     same(read_geometries(bounds[:1].astype(np.float32)), read_geometries(bounds[:1]))
@@ -358,8 +358,8 @@ def test_boxes() -> None:
 
 
 def test_masked_boxes_are_refused() -> None:
-    found = read_geometries(np.ma.masked_equal(np.array([[0, 0, 1, 1], [0, 0, 9, 1]]), 9))
-    assert found.dimension.tolist() == [2, -1]
+    shapes = read_geometries(np.ma.masked_equal(np.array([[0, 0, 1, 1], [0, 0, 9, 1]]), 9))
+    assert shapes.dimension.tolist() == [2, -1]
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_no_column_of_geometries(values: object) -> None:
 
 
 class Exported:
-    """Hands an array over through the PyCapsule protocol, and is nothing else."""
+    """Exports an array by the PyCapsule protocol."""
 
     def __init__(self, array: pa.Array) -> None:
         self.array = array
@@ -406,7 +406,7 @@ class Exported:
 
 
 class Streamed:
-    """The same for a chunked array."""
+    """Exports a chunked array by the PyCapsule protocol."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self.column = column
@@ -420,7 +420,7 @@ def wkb_of(geometries: Sequence[Any], kind: pa.DataType | None = None) -> pa.Arr
 
 
 def native(name: str, geometries: Sequence[Any], layout: str) -> pa.Array:
-    """A GeoArrow column with separated, interleaved or (interleaved and) large lists."""
+    """Return a GeoArrow column with separated or interleaved coordinates, or with large lists."""
     coordinates = ga.CoordType.SEPARATED if layout == "separated" else ga.CoordType.INTERLEAVED
     kind = getattr(ga, name)().with_coord_type(coordinates)
     array = ga.as_geoarrow(ga.wkb().wrap_array(wkb_of(geometries)), type=kind)
@@ -433,7 +433,7 @@ def enlarged(kind: pa.DataType) -> pa.DataType:
 
 
 def named(storage: pa.Array, name: str) -> pa.Array:
-    """An extension array of a type that nobody registered."""
+    """Return an extension array of a type that is not registered."""
 
     class Anonymous(pa.ExtensionType):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -446,7 +446,7 @@ def named(storage: pa.Array, name: str) -> pa.Array:
 
 
 def sliced_and_chunked(array: pa.Array, truth: Sequence[Any]) -> None:
-    """Read the column whole, in slices, in chunks, and through both halves of the protocol."""
+    """Read a column whole, in slices, in chunks, and by both parts of the protocol."""
     check(read_geometries(array), truth)
     for begin, length in ((1, 2), (2, 3), (3, 0), (len(truth) - 1, 1)):
         check(read_geometries(array.slice(begin, length)), truth[begin : begin + length])
@@ -473,7 +473,7 @@ def test_native_geoarrow(name: str, layout: str) -> None:
             check(read_geometries(Exported(array[begin:])), truth[begin:])
             check(read_geometries(Streamed(pa.chunked_array([array[begin:]]))), truth[begin:])
     large = array.storage.cast(enlarged(array.storage.type))
-    with ga_unregistered():  # GeoArrow's own types know no large lists
+    with ga_unregistered():  # GeoArrow's types do not support large lists
         sliced_and_chunked(named(large, f"geoarrow.{name}"), truth)
 
 
@@ -580,11 +580,11 @@ def test_geoarrow_boxes() -> None:
         named(storage, "geoarrow.box"),
         Exported(named(storage, "geoarrow.box")),
     ):
-        found = read_geometries(column)
-        sound(found)
-        assert found.dimension.tolist() == [2, -1, -1, 2, -1]
-        np.testing.assert_array_equal(found.x, read_geometries(boxes).x)
-        np.testing.assert_array_equal(found.y, read_geometries(boxes).y)
+        shapes = read_geometries(column)
+        sound(shapes)
+        assert shapes.dimension.tolist() == [2, -1, -1, 2, -1]
+        np.testing.assert_array_equal(shapes.x, read_geometries(boxes).x)
+        np.testing.assert_array_equal(shapes.y, read_geometries(boxes).y)
     assert read_geometries(storage[3:4]).x.tolist() == [4, 5, 5, 4, 4]
 
 
@@ -602,10 +602,10 @@ def test_children_of_arrow_lists_may_be_slices() -> None:
     points = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(20.0)), 2)[2:8]
     lines = pa.ListArray.from_arrays(pa.array([1, 3, 4, 6], pa.int32()), points)[1:]
     areas = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), lines)
-    found = read_geometries(named(areas[1:], "geoarrow.polygon"))
-    assert found.x.tolist() == [12, 14]
-    assert found.y.tolist() == [13, 15]
-    sound(found)
+    shapes = read_geometries(named(areas[1:], "geoarrow.polygon"))
+    assert shapes.x.tolist() == [12, 14]
+    assert shapes.y.tolist() == [13, 15]
+    sound(shapes)
 
 
 def test_a_table_with_columns_x_and_y_is_no_column() -> None:
@@ -631,11 +631,11 @@ def test_bad_rows_of_native_arrow() -> None:
     ]
     point = pa.list_(pa.float64(), 2)
     storage = pa.array(rows, pa.list_(pa.list_(pa.list_(point))))
-    found = read_geometries(storage)
+    shapes = read_geometries(storage)
     area = shapely.Polygon(square)
-    check(found, [area, *[None] * 8, area])
+    check(shapes, [area, *[None] * 8, area])
     check(read_geometries(storage[2:]), [*[None] * 7, area])
-    assert [problem.reason.split(";")[0] for problem in found.problems] == [
+    assert [problem.reason.split(";")[0] for problem in shapes.problems] == [
         "the geometry is empty",
         "a part is empty",
         "a part is null",
@@ -833,7 +833,7 @@ def nested_wkb(kind: int, levels: int, order: str = "<") -> bytes:
 
 
 def hidden_bomb() -> bytes:
-    """A multi-polygon whose second member opens 100,000 multi-polygons."""
+    """Return a multi-polygon whose second part opens 100,000 multi-polygons."""
     square = shapely.box(0, 0, 1, 1).wkb
     return b"".join([struct.pack("<BII", 1, 6, 2), square, nested_wkb(6, 100_000)])
 
@@ -859,20 +859,20 @@ BAD_WKB: list[tuple[bytes, str]] = [
     (struct.pack("<BII", 1, 6, 0xFFFFFFFF) + b"\x01" * 9000, "the bytes are no WKB"),
     (struct.pack("<BII", 1, 5, 0xFFFFFFFF) + LINE.wkb * 90, "the WKB cannot be read"),
     (nested_wkb(7, 100_000), "mixes dimensions"),
-    (nested_wkb(6, 100_000), "holds what is not its single form"),
-    (nested_wkb(5, 100_000, ">"), "holds what is not its single form"),
-    (nested_wkb(4, 100_000), "holds what is not its single form"),
-    (nested_wkb(6, 100), "holds what is not its single form"),
-    (hidden_bomb(), "holds what is not its single form"),
+    (nested_wkb(6, 100_000), "has a part of another type"),
+    (nested_wkb(5, 100_000, ">"), "has a part of another type"),
+    (nested_wkb(4, 100_000), "has a part of another type"),
+    (nested_wkb(6, 100), "has a part of another type"),
+    (hidden_bomb(), "has a part of another type"),
 ]
 
 
 @pytest.mark.parametrize(("value", "part"), BAD_WKB, ids=[str(n) for n in range(len(BAD_WKB))])
 def test_bad_wkb(value: bytes, part: str) -> None:
     assert part in reason(value)
-    found = read_geometries(pa.array([value, None, HOLED.wkb]))
-    check(found, [None, None, HOLED])
-    assert part in found.problems[0].reason
+    shapes = read_geometries(pa.array([value, None, HOLED.wkb]))
+    check(shapes, [None, None, HOLED])
+    assert part in shapes.problems[0].reason
 
 
 @pytest.mark.parametrize("byte_order", [0, 1])
@@ -935,7 +935,7 @@ geometries = st.one_of(*of_kind.values())
 
 
 @given(geometries)
-def test_all_forms_give_the_same_arrays(geometry: Any) -> None:
+def test_all_formats_give_the_same_arrays(geometry: Any) -> None:
     wanted = read_geometry(geometry)
     check(wanted, [geometry])
     for form in FORMS.values():
@@ -949,7 +949,7 @@ def test_all_forms_give_the_same_arrays(geometry: Any) -> None:
 
 
 @given(st.lists(st.tuples(geometries | st.none(), st.sampled_from(sorted(FORMS))), max_size=8))
-def test_any_mixture_keeps_its_rows(rows: list[tuple[Any, str]]) -> None:
+def test_mixed_formats_keep_their_rows(rows: list[tuple[Any, str]]) -> None:
     values = [None if g is None else FORMS[form](g) for g, form in rows]
     check(read_geometries(values), [g for g, _ in rows])
 
@@ -997,18 +997,18 @@ def test_garbage_never_raises(value: object) -> None:
 
 
 @given(st.lists(bad_or_good | geometries, max_size=6))
-def test_garbage_leaves_other_rows_alone(values: list[Any]) -> None:
-    found = read_geometries(values)
-    sound(found)
-    assert len(found) == len(values)
+def test_garbage_does_not_affect_other_rows(values: list[Any]) -> None:
+    shapes = read_geometries(values)
+    sound(shapes)
+    assert len(shapes) == len(values)
     for row, value in enumerate(values):
-        one = read_geometry(value)
-        chains = slice(*found.shape_chain[row : row + 2])
-        assert found.dimension[row] == one.dimension[0]
-        np.testing.assert_array_equal(found.chain_part[chains], one.chain_part)
-        first, last = found.chain_start[found.shape_chain[row : row + 2]]
-        np.testing.assert_array_equal(found.x[first:last], one.x)
-        np.testing.assert_array_equal(found.y[first:last], one.y)
+        alone = read_geometry(value)
+        chains = slice(*shapes.shape_chain[row : row + 2])
+        assert shapes.dimension[row] == alone.dimension[0]
+        np.testing.assert_array_equal(shapes.chain_part[chains], alone.chain_part)
+        first, last = shapes.chain_start[shapes.shape_chain[row : row + 2]]
+        np.testing.assert_array_equal(shapes.x[first:last], alone.x)
+        np.testing.assert_array_equal(shapes.y[first:last], alone.y)
 
 
 @given(st.sampled_from(ALL), st.data())

@@ -1,4 +1,4 @@
-"""Points in their plainest forms: what is read at once is what readers of all forms read."""
+"""Points in their simplest forms are read as by the readers of all formats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def numeral(rng: random.Random) -> str:
     return f"{sign}{rng.getrandbits(55) * 2 + 1}E-{rng.randrange(30)}"  # ties between doubles
 
 
-def test_written_points_are_those_of_shapely() -> None:
+def test_points_of_wkt_are_those_of_shapely() -> None:
     rng = random.Random("points")
     for _ in range(2_000):
         text = f"POINT{rng.choice(('', ' '))}({numeral(rng)} {numeral(rng)})"
@@ -58,29 +58,29 @@ def test_written_points_are_those_of_shapely() -> None:
         None,
     ],
 )
-def test_all_else_is_left_to_the_readers(value: object) -> None:
+def test_other_geometries_are_left_to_the_readers(value: object) -> None:
     assert parse_point(value) is None
 
 
-def test_what_is_not_finite_is_for_the_caller_to_see() -> None:
+def test_coordinates_need_not_be_finite() -> None:
     for x, y in ((nan, nan), (inf, 1.0), (1.0, -inf)):
-        found = parse_point(struct.pack("<BIdd", 1, 1, x, y))
-        assert found is not None
-        assert not (isfinite(found[0]) and isfinite(found[1]))
+        point = parse_point(struct.pack("<BIdd", 1, 1, x, y))
+        assert point is not None
+        assert not (isfinite(point[0]) and isfinite(point[1]))
     assert parse_point("POINT (1e999 2)") == (inf, 2.0)
     assert Shapes.read_one("POINT (1 2)").arrays.x.tolist() == [1.0]
 
 
-def test_points_alone_are_laid_out_as_among_other_shapes() -> None:
+def test_points_alone_are_laid_out_like_points_among_other_shapes() -> None:
     rng = random.Random("layout")
     points = [shapely.Point(rng.uniform(-9, 9), rng.choice((0.0, -0.0, 3.5))) for _ in range(50)]
     alone = Shapes.read(points).arrays
     beside = Shapes.read([*points, shapely.LineString([(0, 0), (1, 1)])]).arrays
     count = len(points)
     for name in ("x", "y", "chains", "shapes"):
-        own, other = getattr(alone, name), getattr(beside, name)
-        assert own.dtype == other.dtype
-        assert own[:count].tolist() == other[:count].tolist()
+        array_alone, array_beside = getattr(alone, name), getattr(beside, name)
+        assert array_alone.dtype == array_beside.dtype
+        assert array_alone[:count].tolist() == array_beside[:count].tolist()
     assert alone.chains["start"][count] == alone.shapes["chain"][count] == count
     assert alone.shapes["dimension"][count] == -1
     assert not len(alone.nodes)

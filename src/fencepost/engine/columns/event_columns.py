@@ -154,7 +154,7 @@ def encode_events(columns: ColumnRegistry, events: EventTable) -> EventArrays:
                 continue
             arrow = events.column(source.name) if isinstance(source, ast.Property) else None
             if arrow is not None:
-                with events.naming_columns([source.name]):
+                with events.name_columns_in_errors([source.name]):
                     if _fill_from_arrow(block, storage, number, column, arrow, columns.tokenizer):
                         continue
             if storage == Storage.LIST:

@@ -1,14 +1,11 @@
-"""Readers of geometries: each form of input into the same flat arrays.
+"""Readers of geometries: each input format into the same flat arrays.
 
-- `any_form`: Geometry in any accepted form into flat arrays: the front door of the readers
-- `arrow_columns`: Arrow columns into flat arrays: WKB, WKT, and GeoArrow's native encodings
-- `geoarrow_columns`: Geometry columns of tables that name themselves
-- `geojson`: GeoJSON mappings and objects with `__geo_interface__` into flat arrays, one row at a
-  time
-- `raw_shapes`: Geometries as they were read: flat ragged arrays, nothing closed, turned or judged
-  yet
-- `shapely_objects`: Shapely geometries and WKT into flat arrays, with Shapely's vectorised
-  functions
-- `single_geometry`: The coordinates of one geometry, or of a few, at the least cost
-- `wkb`: Well-known binary into flat arrays: WKB, ISO WKB and EWKB in either byte order
+- `any_format`: reads geometries of any accepted format; the entry point of the readers
+- `arrow_columns`: reads Arrow columns of WKB, WKT and GeoArrow's native encodings
+- `geoarrow_columns`: gives native GeoArrow columns of tables a type that names the encoding
+- `geojson`: reads GeoJSON mappings and objects with `__geo_interface__`
+- `raw_shapes`: `RawShapes`, ragged arrays of geometries before validation, and reasons of bad rows
+- `shapely_objects`: reads Shapely geometries and WKT with Shapely's vectorised functions
+- `single_geometry`: reads one geometry, or a few, faster than the readers of columns
+- `wkb`: reads WKB, ISO WKB and EWKB in either byte order
 """

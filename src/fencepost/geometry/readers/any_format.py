@@ -1,25 +1,25 @@
-"""Geometry in any accepted form into flat arrays: the front door of the readers.
+"""Read geometries of any accepted format into flat arrays; the entry point of the readers.
 
-One geometry may be
+`read_geometry` takes
 
 - a Shapely geometry,
 - WKT as str, WKB or EWKB as bytes, bytearray or memoryview,
 - a GeoJSON geometry or Feature, or any object with ``__geo_interface__``.
 
-Many may be
+`read_geometries` takes
 
-- a list, tuple, iterator, NumPy object array or pandas Series of those, also mixed,
+- a list, tuple, iterator, NumPy object array or pandas Series of these, in one or several formats,
 - a GeoSeries,
 - an (n, 4) array of boxes: xmin, ymin, xmax, ymax,
-- an Arrow array or chunked array, of PyArrow or of anything that speaks the Arrow PyCapsule
+- an Arrow array or chunked array, of PyArrow or of another producer by the Arrow PyCapsule
   protocol: binary (WKB), string (WKT) or GeoArrow; or an Arrow table of one such column.
 
-Points, lines, polygons and their multi-forms are read; collections and curves are refused.
-Fencepost is planar: z and m are ignored, and so is an SRID or CRS. Whether rings are closed,
-simple or rightly turned is none of this module's business.
+Points, lines, polygons and their multi-geometries are read; collections and curves are refused. Z
+and m are ignored, and so is an SRID or CRS. Rings are not closed, oriented or validated here; see
+`prepared_shapes`.
 
-Rows go down one of four lanes by their Python type, each lane is read at once, and the rows are
-put together again in their order.
+Rows are split by Python type into four lanes. Each lane is read in one call, and the results are
+merged in the order of the rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SHAPELY, _WKB, _WKT, _OTHER = range(4)
 
 
 def read_geometry(value: object) -> RawShapes:
-    """The one shape of a geometry in any accepted form.
+    """Read one geometry of any accepted format.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def read_geometry(value: object) -> RawShapes:
     Returns
     -------
     RawShapes
-        With one row. What cannot be read has dimension -1 and a problem; nothing is raised.
+        One row. If the geometry cannot be read, the row has dimension -1 and a problem; nothing is
+        raised.
     """
     if type(value) is dict:
         return read_mappings((value,))
@@ -80,24 +81,23 @@ def read_geometry(value: object) -> RawShapes:
 
 
 def read_geometries(values: object) -> RawShapes:
-    """The shapes of many geometries, one a row.
+    """Read many geometries, one a row.
 
     Parameters
     ----------
     values : object
-        A list, tuple, iterator, NumPy object array or pandas Series of what `read_geometry`
+        A list, tuple, iterator, NumPy object array or pandas Series of values that `read_geometry`
         takes; a GeoSeries; an (n, 4) array of boxes; or an Arrow column. See the module.
 
     Returns
     -------
     RawShapes
-        A row that cannot be read has dimension -1, no chains and a problem; the others are
-        not touched by it.
+        A row that cannot be read has dimension -1, no chains and a problem.
 
     Raises
     ------
     ModelError
-        Where `values` as a whole is no column of geometries, so that it has no rows to blame.
+        If `values` as a whole is no column of geometries.
     """
     if _is_pandas(values):
         values = _pandas_column(values)
@@ -105,7 +105,7 @@ def read_geometries(values: object) -> RawShapes:
         return _read_numpy(values)
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping | shapely.Geometry):
         raise ModelError(
-            f"many geometries are expected and one {type(values).__name__} was given; "
+            f"many geometries are expected, not one {type(values).__name__}; "
             f"saw {short_repr(values)}; put it into a list"
         )
     if is_arrow(values):
@@ -132,7 +132,7 @@ def _is_pandas(values: object) -> bool:
 
 
 def _pandas_column(values: Any) -> object:
-    """An object array or, of a column that pandas keeps in Arrow, the Arrow array."""
+    """Return the Arrow array of a pandas column if there is one, else an object array."""
     if hasattr(values, "columns"):
         raise ModelError(
             f"a {type(values).__name__} is a table; give the column that holds the geometries"
@@ -154,7 +154,7 @@ def _read_numpy(values: np.ndarray[Any, np.dtype[Any]]) -> RawShapes:
     )
 
 
-# ------------------------------------------------------------------------------ rows of any form
+# ------------------------------------------------------------------------------ rows of any format
 
 
 def _read_rows(values: Objects) -> RawShapes:
@@ -168,11 +168,13 @@ def _read_rows(values: Objects) -> RawShapes:
             return readers[lane](values)
         pieces.append(readers[lane](values[rows]))
         order.append(rows)
-    rest = np.flatnonzero((lanes == _SHAPELY) | (lanes == _WKT))
-    pieces.append(_read_shapely_lanes(values[rest], lanes[rest]))
+    shapely_rows = np.flatnonzero((lanes == _SHAPELY) | (lanes == _WKT))
+    pieces.append(_read_shapely_lanes(values[shapely_rows], lanes[shapely_rows]))
     if len(pieces) == 1:
         return pieces[0]
-    return reorder_shapes(concatenate_shapes(pieces), np.argsort(np.concatenate([*order, rest])))
+    return reorder_shapes(
+        concatenate_shapes(pieces), np.argsort(np.concatenate([*order, shapely_rows]))
+    )
 
 
 def _read_bytes(values: Objects) -> RawShapes:
@@ -188,19 +190,19 @@ def _lane(kind: type) -> int:
 
 
 def _read_shapely_lanes(values: Objects, lanes: np.ndarray[Any, np.dtype[np.int8]]) -> RawShapes:
-    """Rows that are Shapely geometries, or become ones first."""
+    """Read rows of Shapely geometries, and of WKT, which is parsed into Shapely geometries."""
     geometries = values.copy()
     reasons: dict[int, str] = {}
     rows = np.flatnonzero(lanes == _WKT)
     if len(rows):
-        found: dict[int, str] = {}
-        geometries[rows] = parse_wkt(values[rows], found)
-        reasons = {int(rows[row]): reason for row, reason in found.items()}
+        wkt_reasons: dict[int, str] = {}
+        geometries[rows] = parse_wkt(values[rows], wkt_reasons)
+        reasons = {int(rows[row]): reason for row, reason in wkt_reasons.items()}
     return read_shapely(geometries, reasons)
 
 
 def _as_bytes(value: bytes | bytearray | memoryview) -> bytes:
     try:
         return bytes(value)
-    except ValueError:  # a memoryview that was released; nothing can be seen of it
+    except ValueError:  # a released memoryview, whose content is gone
         return b""

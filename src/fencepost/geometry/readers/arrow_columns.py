@@ -1,6 +1,6 @@
-"""Arrow columns into flat arrays: WKB, WKT, and GeoArrow's native encodings.
+"""Read Arrow columns of WKB, WKT and GeoArrow's native encodings into flat arrays.
 
-A native GeoArrow column is ours already, one list level for each level of ours::
+A native GeoArrow column has the levels of `RawShapes`::
 
     point            x, y
     linestring       row -> points
@@ -9,12 +9,12 @@ A native GeoArrow column is ours already, one list level for each level of ours:
     multilinestring  row -> lines -> points
     multipolygon     row -> parts -> rings -> points
 
-so it is read through its offsets, with no Python object for any row. Offsets of a slice start
-anywhere, a null row may own a range that must be skipped, and both are settled here.
+It is read through its offsets, without a Python object for any row. The offsets of a slice need not
+start at 0, and a null row may own a range of points that must be skipped.
 
-What a list means is said by the extension name, which travels as a registered type or in the
-metadata of a field. PyArrow drops the second when it imports an array, so the schema is imported
-by itself first.
+The extension name says what the lists are, for example polygons or multi-lines. It is the name of a
+registered type, or is in the metadata of the field. PyArrow drops the metadata when it imports an
+array, so the schema is imported separately first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from fencepost.geometry.readers.wkb import read_wkb_column
 
 class _Encoding(NamedTuple):
     dimension: int
-    depth: int  # of lists above the coordinates
+    depth: int  # list levels above the coordinates
 
 
 _NATIVE = {
@@ -61,7 +61,7 @@ _EXTENSION_NAME = b"ARROW:extension:name"
 
 
 def is_arrow(values: object) -> bool:
-    """Whether a value is an Arrow column, or hands one over by the PyCapsule protocol."""
+    """Return whether a value is an Arrow column, or exports one by the PyCapsule protocol."""
     return (
         isinstance(values, pa.Array | pa.ChunkedArray)
         or hasattr(values, "__arrow_c_array__")
@@ -70,12 +70,12 @@ def is_arrow(values: object) -> bool:
 
 
 def read_arrow(values: Any) -> RawShapes:
-    """Shapes of an Arrow column.
+    """Read the geometries of an Arrow column.
 
     Raises
     ------
     ModelError
-        Where the type of the column is not one of a geometry, or does not say which one.
+        If the type of the column is no geometry encoding, or is ambiguous without a name.
     """
     column, name = _named_column(values)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -95,9 +95,9 @@ def read_arrow(values: Any) -> RawShapes:
 
 def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
     if name == "wkt":
-        chunk = chunk.cast(pa.large_binary())  # text that is no UTF-8 is bad in its row only
+        chunk = chunk.cast(pa.large_binary())  # so that text that is not UTF-8 fails its row only
     try:
-        chunk.validate(full=True)  # offsets from elsewhere must not lead out of their buffers
+        chunk.validate(full=True)  # foreign offsets must stay within their buffers
     except pa.ArrowInvalid as error:
         raise ModelError(f"the Arrow column is damaged: {error}; write it again") from None
     reasons: dict[int, str] = {}
@@ -112,15 +112,15 @@ def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
 
 def _read_wkb_chunk(chunk: pa.Array) -> RawShapes:
     if not (pa.types.is_binary(chunk.type) or pa.types.is_large_binary(chunk.type)):
-        chunk = chunk.cast(pa.large_binary())  # a view, or of one size
+        chunk = chunk.cast(pa.large_binary())  # a view, or of fixed size
     wide = pa.types.is_large_binary(chunk.type)
     _, offsets, data = chunk.buffers()
     rows = slice(chunk.offset, chunk.offset + len(chunk) + 1)
     ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[rows].astype(np.int64)
-    # A copy is writable, as Arrow's memory is not: kernels need no second signature.
-    own = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]].copy()
+    # Arrow's memory is read-only; a writable copy spares the kernel a second signature.
+    copied = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]].copy()
     missing = chunk.is_null().to_numpy(zero_copy_only=False)
-    return read_wkb_column(own, ends - ends[0], missing)
+    return read_wkb_column(copied, ends - ends[0], missing)
 
 
 def _objects(chunk: pa.Array) -> Objects:
@@ -132,16 +132,22 @@ def _texts(values: Objects) -> Objects:
     return np.fromiter(texts, object, len(values))
 
 
-# ------------------------------------------------------------------------- what a column holds
+# ------------------------------------------------------------------------- the encoding of a column
 
 
 def encoding_name(kind: pa.DataType, name: str | None) -> str:
-    """``"wkb"``, ``"wkt"`` or the GeoArrow name of a native encoding.
+    """Return the encoding of a column: ``"wkb"``, ``"wkt"`` or the GeoArrow name of a native one.
+
+    Parameters
+    ----------
+    kind : pa.DataType
+    name : str, optional
+        The extension name of the column.
 
     Raises
     ------
     ModelError
-        Where it is none, or without a name might be more than one.
+        If the column has no geometry encoding, or has no name and the type is ambiguous.
     """
     if name is not None and name not in (*_NATIVE, *_SERIALISED, "geoarrow.box"):
         raise ModelError(
@@ -158,7 +164,7 @@ def encoding_name(kind: pa.DataType, name: str | None) -> str:
         return "geoarrow.box"
     depth = _depth(kind)
     if name is None:
-        return _guessed_name(kind, depth)
+        return _infer_name(kind, depth)
     if name not in _NATIVE or _NATIVE[name].depth != depth:
         raise ModelError(
             f"an Arrow column named {name} cannot be stored as {kind}; "
@@ -167,28 +173,25 @@ def encoding_name(kind: pa.DataType, name: str | None) -> str:
     return name
 
 
-def _guessed_name(kind: pa.DataType, depth: int) -> str:
+def _infer_name(kind: pa.DataType, depth: int) -> str:
     if depth == 3:
         return "geoarrow.multipolygon"
     if depth == 0 and not (pa.types.is_fixed_size_list(kind) and kind.list_size == 4):
         return "geoarrow.point"
-    what, names = {
-        0: (
-            "boxes or points with z and m",
-            "geoarrow.point",
-        ),
+    meanings, names = {
+        0: ("boxes or points with z and m", "geoarrow.point"),
         1: ("lines or multi-points", "geoarrow.linestring or geoarrow.multipoint"),
         2: ("polygons or multi-lines", "geoarrow.polygon or geoarrow.multilinestring"),
     }[depth]
     raise ModelError(
-        f"an Arrow column of type {kind} without a GeoArrow extension name may hold {what}; set "
-        f"ARROW:extension:name in the metadata of its field to {names} and give it with its "
+        f"an Arrow column of type {kind} without a GeoArrow extension name may hold {meanings}; "
+        f"set ARROW:extension:name in the metadata of its field to {names} and give it with its "
         "table, or give WKB"
     )
 
 
 def _depth(kind: pa.DataType) -> int:
-    """How many lists stand above the coordinates."""
+    """Return the number of list levels above the coordinates; ModelError if there are none."""
     depth, inner = 0, kind
     while pa.types.is_list(inner) or pa.types.is_large_list(inner):
         depth, inner = depth + 1, inner.value_type
@@ -206,7 +209,7 @@ def _depth(kind: pa.DataType) -> int:
 
 
 def holds_coordinates(kind: pa.DataType) -> bool:
-    """Whether values of a type are, to all appearances, coordinates or boxes."""
+    """Return whether a type looks like coordinates or boxes."""
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
     if pa.types.is_struct(kind):
@@ -219,7 +222,7 @@ def _is_interleaved(kind: pa.DataType) -> bool:
 
 
 def _has_numbers(kind: pa.DataType, names: tuple[str, ...], ignored: tuple[str, ...]) -> bool:
-    """Whether a struct has these fields, and besides them (it may be a table) only ignored ones."""
+    """Return whether a struct has fields of these names, and besides them ignored fields only."""
     if not pa.types.is_struct(kind):
         return False
     fields = {field.name: field.type for field in kind}
@@ -264,7 +267,7 @@ def _read_native(chunk: pa.Array, encoding: _Encoding) -> RawShapes:
 
 
 def _layout(levels: list[Ints], dimension: int, points: int) -> tuple[Ints, Ints, Ints]:
-    """chain_start, chain_part and shape_chain of offsets that all start at 0."""
+    """Return chain_start, chain_part and shape_chain of offsets that all start at 0."""
     if len(levels) < 2:
         chain_start = levels[0] if levels else np.arange(points + 1)
         rows = len(chain_start) - 1
@@ -278,12 +281,12 @@ def _layout(levels: list[Ints], dimension: int, points: int) -> tuple[Ints, Ints
 
 
 def _numbered(offsets: Ints) -> Ints:
-    """0, 1, 2, ... for the members of each run."""
+    """Number the members of each run from 0."""
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def _refuse_rows(reasons: dict[int, str], levels: list[Ints], members: Ints, what: str) -> None:
-    """Find the rows that own some members of the innermost of the levels."""
+    """Add a reason to each row that owns one of the members of the innermost level."""
     for offsets in reversed(levels):
         members = np.searchsorted(offsets, members, side="right") - 1
     for row in members.tolist():
@@ -297,13 +300,13 @@ def _nulls(array: pa.Array) -> Ints:
 
 
 def _offsets(array: pa.Array) -> Ints:
-    if not len(array):  # the offsets may be missing altogether
+    if not len(array):  # an empty array may have no offsets
         return np.zeros(1, np.int64)
     return np.asarray(array.offsets.to_numpy(), np.int64)
 
 
 def _coordinates(array: pa.Array) -> tuple[Floats, Floats]:
-    """x and y of interleaved or separated coordinates; NaN where they are null."""
+    """Return x and y of interleaved or separated coordinates; NaN for null."""
     if pa.types.is_struct(array.type):
         fields = array.flatten()
         index = array.type.get_field_index
@@ -329,11 +332,11 @@ def _read_box_chunk(chunk: pa.Array) -> RawShapes:
     return read_boxes(np.column_stack(columns), missing)
 
 
-# ------------------------------------------------------------------- the name of what is handed
+# ------------------------------------------------------------- import by the PyCapsule protocol
 
 
-class _Handed:
-    """What a producer handed over, to be handed on to PyArrow piece by piece."""
+class _Capsules:
+    """Capsules of a producer, exported to PyArrow one by one."""
 
     def __init__(self, schema: object, array: object = None, stream: object = None) -> None:
         self._schema, self._array, self._stream = schema, array, stream
@@ -349,9 +352,9 @@ class _Handed:
 
 
 def _named_column(values: Any) -> tuple[Any, str | None]:
-    """A PyArrow column, and the extension name where it is not of a registered type.
+    """Return a PyArrow column, and its extension name if that is in the metadata of its field.
 
-    A table of one column is that column, with the metadata that a column alone lacks.
+    A table of one column counts as that column; its schema has the metadata.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values, None
@@ -360,28 +363,28 @@ def _named_column(values: Any) -> tuple[Any, str | None]:
     try:
         if hasattr(values, "__arrow_c_array__"):
             schema, array = values.__arrow_c_array__()
-            field = pa.field(_Handed(schema))
-            return pa.array(_Handed(field.__arrow_c_schema__(), array)), extension_name(field)
+            field = pa.field(_Capsules(schema))
+            return pa.array(_Capsules(field.__arrow_c_schema__(), array)), extension_name(field)
         stream = values.__arrow_c_stream__()
         field = _field_of_stream(stream)
-        return pa.chunked_array(_Handed(None, stream=stream)), extension_name(field)
+        return pa.chunked_array(_Capsules(None, stream=stream)), extension_name(field)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ModelError(
-            f"{type(values).__name__} handed over no Arrow column: {error}; give one column"
+            f"{type(values).__name__} exported no Arrow column: {error}; give one column"
         ) from error
 
 
 def extension_name(field: pa.Field) -> str | None:
-    """What the metadata of a field says that it is."""
+    """Return the extension name in the metadata of a field; None if it has none."""
     name = (field.metadata or {}).get(_EXTENSION_NAME)
     return None if name is None else name.decode("utf-8", "replace")
 
 
 def _field_of_stream(stream: object) -> pa.Field:
-    """The field that a stream announces; the stream can still be read from its beginning.
+    """Return the field of a stream, which can still be read from its beginning.
 
-    PyArrow imports the field of a stream of arrays only together with the arrays, and without
-    its metadata, so the first function of the C structure, ``get_schema``, is called by hand.
+    PyArrow imports the field of a stream of arrays only together with the arrays, and without its
+    metadata. So this calls ``get_schema``, the first function of the C structure, by ctypes.
     """
     pointer_type = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     pointer = pointer_type(("PyCapsule_GetPointer", ctypes.pythonapi))

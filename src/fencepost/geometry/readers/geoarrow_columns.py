@@ -1,9 +1,10 @@
-"""Geometry columns of tables that name themselves.
+"""Native GeoArrow columns of tables, given a type that names the encoding.
 
-A column of nested lists alone does not say whether it holds polygons or several lines. The
-metadata of its field may (`ARROW:extension:name`), but get lost where a column is taken out of its
-table, as long as nobody registered a type of that name. The type below carries the name along; a
-column of it is read through its offsets, and a single value of it is a GeoJSON geometry.
+A column of nested lists alone may hold polygons or multi-lines. The metadata of its field says
+which (`ARROW:extension:name`), but a column that is taken out of its table loses the metadata,
+unless a type of that name is registered. `with_geoarrow_types` gives such columns an extension type
+of this module. The columns are still read through their offsets, and their values in Python are
+GeoJSON geometries.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _BOX = "geoarrow.box"
 GEOMETRY_EXTENSION_PREFIXES = (
     "geoarrow.",
     "ogc.wkb",
-)  # how names begin that say what a geometry is
+)  # prefixes of the extension names of geometries
 
 
 class _GeometryScalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """A geometry in a column: in Python a GeoJSON mapping."""
+    """A geometry in a column; in Python, a GeoJSON mapping."""
 
     def as_py(self, **_: Any) -> dict[str, Any] | None:
-        """The geometry as a GeoJSON mapping."""
+        """Return the geometry as a GeoJSON mapping."""
         if self.value is None:
             return None
         name, value = self.type.extension_name, self.value.as_py()
@@ -51,7 +52,7 @@ class _GeometryScalar(pa.ExtensionScalar):  # type: ignore[misc]
 
 
 class _Geometry(pa.ExtensionType):  # type: ignore[misc]
-    """A native GeoArrow encoding. It is not registered, so PyArrow at large does not know it."""
+    """A native GeoArrow encoding; not registered with PyArrow, whose users it would affect."""
 
     def __arrow_ext_serialize__(self) -> bytes:
         return str(self.extension_name).encode()
@@ -75,24 +76,24 @@ def _coordinates(value: Any) -> Any:
 
 
 def wrap_as_geoarrow(column: pa.Array, name: str | None) -> pa.Array:
-    """A column of a native encoding as one that names it; any other as it is."""
+    """Return a column of a native encoding with a type that names it; other columns unchanged."""
     if name == _BOX or name in _KINDS:
         return pa.ExtensionArray.from_storage(_Geometry(column.type, name), column)
     return column
 
 
-def with_geoarrow_types(table: pa.Table, asked: Container[str]) -> pa.Table:
-    """A table whose columns of geometries, among those asked for as such, name their encoding.
+def with_geoarrow_types(table: pa.Table, geometric: Container[str]) -> pa.Table:
+    """Return a table in which the native columns among `geometric` name their encoding.
 
-    It is known from the metadata of the field, or from the type alone where that leaves no choice.
+    The encoding is read from the metadata of the field, or inferred from an unambiguous type.
 
     Raises
     ------
     ModelError
-        Where a column seems to hold coordinates, but does not say of what.
+        If a column seems to hold coordinates, but its encoding is ambiguous.
     """
     for number, field in enumerate(table.schema):
-        if field.name in asked:
+        if field.name in geometric:
             column = _named_chunks(field, table.column(number))
             if column is not None:
                 table = table.set_column(number, field.name, column)
@@ -100,14 +101,14 @@ def with_geoarrow_types(table: pa.Table, asked: Container[str]) -> pa.Table:
 
 
 def _named_chunks(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """A column that names its encoding; None where it has no need to, or is no geometry."""
+    """Return a column with a type that names its encoding; None if it is not a native column."""
     kind, name, chunks = field.type, extension_name(field), column.chunks
     if isinstance(kind, pa.BaseExtensionType):
         kind, name, chunks = kind.storage_type, kind.extension_name, [c.storage for c in chunks]
     elif name is not None and not name.startswith(GEOMETRY_EXTENSION_PREFIXES):
-        name = None  # what does not concern us leaves what is stored
-    encoded = pa.types.is_dictionary(kind)
-    if encoded:
+        name = None  # an unrelated extension type: only the storage counts
+    is_dictionary = pa.types.is_dictionary(kind)
+    if is_dictionary:
         kind = kind.value_type
     if name is None and not holds_coordinates(kind):
         return None
@@ -117,7 +118,7 @@ def _named_chunks(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray |
         raise ModelError(f"the column {field.name!r:.60} cannot be used: {error}") from None
     if encoding != _BOX and encoding not in _KINDS:
         return None
-    if encoded:
+    if is_dictionary:
         chunks = [chunk.dictionary_decode() for chunk in chunks]
     return pa.chunked_array(
         [wrap_as_geoarrow(chunk, encoding) for chunk in chunks], _Geometry(kind, encoding)

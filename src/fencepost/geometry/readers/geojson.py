@@ -1,9 +1,9 @@
-"""GeoJSON mappings and objects with `__geo_interface__` into flat arrays, one row at a time.
+"""Read GeoJSON mappings and objects with `__geo_interface__` into flat arrays, one row at a time.
 
-Parsed here, not by Shapely: a Feature that arrives as an event should cost microseconds, rings
-may be open (a later step closes them), and a message can name the position that is wrong. A
-chain is read by list comprehensions over types that are checked as a set; only when something
-is unusual are its positions looked at one by one. Nothing recurses: each type has a fixed depth.
+Shapely is not used: a Feature that arrives as an event must take microseconds, rings may be open (a
+later step closes them), and messages name the position of an error. A chain is read by list
+comprehensions, with one check of the set of types; only a chain that fails it is read position by
+position. Nothing recurses: each type has a fixed depth.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _DIMENSION = {
     "Point": POINTS,
     "MultiPoint": POINTS,
     "LineString": LINES,
-    "LinearRing": LINES,  # no GeoJSON, but Shapely's __geo_interface__ says it
+    "LinearRing": LINES,  # not in GeoJSON, but in Shapely's __geo_interface__
     "MultiLineString": LINES,
     "Polygon": AREAS,
     "MultiPolygon": AREAS,
 }
 _LISTS = {list, tuple}
-_NUMBERS = {int, float}  # bool is a type of its own here
+_NUMBERS = {int, float}  # excludes bool
 _FORMS = (
     "give a Shapely geometry, WKT, WKB as bytes, a GeoJSON geometry or Feature, or an object "
     "with __geo_interface__"
@@ -52,9 +52,9 @@ _FORMS = (
 
 
 def read_mappings(values: Iterable[object]) -> RawShapes:
-    """Shapes of GeoJSON geometries, Features and objects with ``__geo_interface__``.
+    """Read GeoJSON geometries, Features and objects with ``__geo_interface__``.
 
-    Anything else is a row with a problem.
+    A row of any other value has a problem.
     """
     xs: list[float] = []
     ys: list[float] = []
@@ -64,12 +64,12 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
     for row, value in enumerate(values):
         try:
             dimension, chains = read_mapping(value)
-        except RejectedGeometryError as refused:
-            problems.append(GeometryProblem(row, str(refused)))
+        except RejectedGeometryError as error:
+            problems.append(GeometryProblem(row, str(error)))
             dimension, chains = UNREADABLE, []
         except Exception as error:
-            # A mapping that is no dict, or a property `__geo_interface__`, runs somebody's code,
-            # which may raise anything; one such row must not take the others with it.
+            # A mapping that is no dict, or a property `__geo_interface__`, runs foreign code, which
+            # may raise anything. That must fail its row only.
             reason = f"it cannot be read: {short_repr(error)}; saw {short_repr(value)}; {_FORMS}"
             problems.append(GeometryProblem(row, reason))
             dimension, chains = UNREADABLE, []
@@ -92,7 +92,7 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
 
 
 def read_mapping(value: object) -> tuple[int, list[_Chain]]:
-    """The dimension and the chains of one; raises Refused, or what a strange mapping raises."""
+    """Return dimension and chains of a geometry. Raise RejectedGeometryError if it is unusable."""
     geometry = _mapping(value)
     kind = geometry.get("type")
     if kind == "Feature":
@@ -114,7 +114,7 @@ def read_mapping(value: object) -> tuple[int, list[_Chain]]:
 
 
 def _mapping(value: object) -> Mapping[object, object]:
-    if type(value) is dict or isinstance(value, Mapping):  # the first test is the faster one
+    if type(value) is dict or isinstance(value, Mapping):  # the first test is faster
         return value
     if value is None or (isinstance(value, float) and isnan(value)) or _is_pandas_null(value):
         raise RejectedGeometryError(MISSING_REASON)
@@ -150,7 +150,7 @@ def _unknown_type(kind: object, geometry: Mapping[object, object]) -> str:
 
 
 def _read_point(coordinates: object) -> list[_Chain]:
-    if type(coordinates) is list and len(coordinates) >= 2:  # by far the most frequent event
+    if type(coordinates) is list and len(coordinates) >= 2:  # by far the most frequent case
         x, y = coordinates[:2]
         if type(x) is type(y) is float and isfinite(x) and isfinite(y):
             return [(0, [x + 0.0], [y + 0.0])]
@@ -208,7 +208,7 @@ _READERS = {
 def _listed(
     value: object, rule: str, dimension: int = POINTS, part: int = 0, ring: int = 0
 ) -> Sequence[object]:
-    """The value as a list that is not empty. The numbers say where it stands, for a message."""
+    """Return the value as a non-empty list. The numbers say for messages which chain it is."""
     if type(value) not in _LISTS:
         value = _as_list(value, rule)
     assert isinstance(value, list | tuple)
@@ -249,7 +249,7 @@ def _chain(positions: Sequence[object], dimension: int, part: int = 0, ring: int
 
 
 def _careful_chain(positions: Sequence[object], part: int, where: str) -> _Chain:
-    """The same, position by position: it knows more kinds of numbers, and says what is wrong."""
+    """Read a chain by position: accepts more types of numbers, and names the bad position."""
     xs, ys = [], []
     for number, position in enumerate(positions):
         place = f"point {number} of {where}" if where else f"point {number}"

@@ -1,13 +1,13 @@
-"""Geometries as they were read: flat ragged arrays, nothing closed, turned or judged yet.
+"""`RawShapes`: ragged arrays of geometries as read, before rings are closed and validated.
 
     shape_chain   [ 0 . . 2 . 3 ]            shape s owns chains shape_chain[s]:shape_chain[s+1]
-    chain_part    [ 0 . 1 . 0 ]              which part of its shape a chain belongs to
+    chain_part    [ 0 . 1 . 0 ]              chain c belongs to part chain_part[c] of its shape
     chain_start   [ 0 . . . 5 . . . . 9 ]    chain c owns points chain_start[c]:chain_start[c+1]
     x, y          [ . . . . . . . . . . ]
 
-Every reader ends in `drop_bad_rows`, the only place that removes bad rows; the reader of GeoJSON,
-which reads one row at a time, leaves them out itself. A bad row stays a row: its dimension
-is -1, it owns no chain, and it has one problem.
+A bad row remains a row: its dimension is -1, it owns no chain, and it has one problem. Every reader
+of columns ends with `drop_bad_rows`, which removes the coordinates of bad rows. The reader of
+GeoJSON reads one row at a time and does not append them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RejectedGeometryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RawShapes:
-    """Many geometries as flat arrays, and what was wrong with those that could not be read.
+    """Many geometries as flat arrays, and a problem for each row that could not be read.
 
     Attributes
     ----------
@@ -50,15 +50,15 @@ class RawShapes:
     chain_start : int64 array
         Chain c is points ``chain_start[c]:chain_start[c + 1]``.
     chain_part : int64 array
-        Which part of its shape a chain belongs to, from 0. The first chain of a polygon is its
-        shell, the others are holes. Each line of a multi-line is its own part. All points of a
-        multi-point are one chain of part 0.
+        The part of its shape that a chain belongs to, from 0. The first chain of a part of an area
+        is its shell, the following chains are holes. Each line of a multi-line is a part. All
+        points of a multi-point are one chain of part 0.
     shape_chain : int64 array
         Shape s is chains ``shape_chain[s]:shape_chain[s + 1]``.
     dimension : int8 array
         0 points, 1 lines, 2 areas; -1 for a row that could not be read, which has no chains.
     problems : tuple of GeometryProblem
-        One for each row that could not be read, in row order.
+        A problem for each row that could not be read, in row order.
     """
 
     x: Floats
@@ -74,7 +74,7 @@ class RawShapes:
 
 
 class UncheckedGeometry(NamedTuple):
-    """One geometry as in `RawShapes`, but for its points, which are unseen."""
+    """One geometry as in `RawShapes`, with points that may be infinite, NaN or -0.0."""
 
     xy: Floats  # (n, 2)
     chain_start: Ints
@@ -86,7 +86,7 @@ ONE_CHAIN = np.zeros(1, np.int64)
 
 
 def unreadable_row(reason: str) -> RawShapes:
-    """One row that could not be read."""
+    """Return one row that could not be read."""
     return RawShapes(
         np.empty(0),
         np.empty(0),
@@ -107,10 +107,10 @@ def drop_bad_rows(
     dimension: NDArray[np.int8],
     reasons: dict[int, str],
 ) -> RawShapes:
-    """Shapes of fresh, contiguous arrays without the bad rows.
+    """Return shapes in new, contiguous arrays, without the coordinates of bad rows.
 
-    Bad are the rows of `reasons` (whatever they hold) and those found here: empty, with an empty
-    part, or with a coordinate that is not finite. A row keeps the first reason given.
+    The rows of `reasons` are bad, and rows that are empty, have an empty part or a coordinate that
+    is not finite. `reasons` gets the latter; a row keeps its first reason.
     """
     _find_empty(chain_start, chain_part, shape_chain, dimension, reasons)
     _find_not_finite(x, y, chain_start, chain_part, shape_chain, dimension, reasons)
@@ -125,7 +125,7 @@ def drop_bad_rows(
         shape_chain = offsets_of(np.where(keep, chains, 0))
         dimension = np.where(keep, dimension, UNREADABLE)
     return RawShapes(
-        x + 0.0,  # a copy in which -0.0 is 0.0
+        x + 0.0,  # a copy in which -0.0 becomes 0.0
         y + 0.0,
         np.ascontiguousarray(chain_start, np.int64),
         np.ascontiguousarray(chain_part, np.int64),
@@ -183,43 +183,43 @@ def _chain_name(chain: int, chain_part: Ints, first: int, dimension: int) -> str
 
 
 def chain_name(dimension: int, part: int, ring: int) -> str:
-    """How messages call a chain; nothing for points, which are one chain."""
+    """Return the name of a chain in messages; empty for points, which are a single chain."""
     if dimension == POINTS:
         return ""
     return f"line {part}" if dimension == LINES else f"ring {ring} of part {part}"
 
 
 def not_finite_reason(x: float, y: float, point: int, where: str) -> str:
-    """The reason for a point with a coordinate that is NaN or infinite."""
+    """Return the reason for a point with a coordinate that is NaN or infinite."""
     bad = [f"{name} = {v}" for name, v in (("x", x), ("y", y)) if not np.isfinite(v)]
     place = f"point {point} of {where}" if where else f"point {point}"
     return f"{place} has {' and '.join(bad)}; saw ({x}, {y}); give finite coordinates"
 
 
 def empty_part_reason(where: str) -> str:
-    """The reason for a geometry of which one part is empty."""
+    """Return the reason for a geometry with an empty part."""
     return f"{where} is empty; leave it out or give it points"
 
 
 def offsets_of(lengths: NDArray[np.integer]) -> Ints:
-    """Where each of a row of runs starts, and the end of the last: one more than there are runs."""
+    """Return the offsets of runs of these lengths: the start of each, and the end of the last."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends
 
 
 def concatenate_shapes(pieces: Sequence[RawShapes]) -> RawShapes:
-    """The rows of all pieces, one piece after the other."""
+    """Concatenate shapes; the rows of problems are numbered anew."""
     if len(pieces) == 1:
         return pieces[0]
     rows = offsets_of(np.array([len(p) for p in pieces], np.int64)).tolist()
-    nothing: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    empty: list[NDArray[np.int64]] = [np.empty(0, np.int64)]  # if there are no pieces
     return RawShapes(
         np.concatenate([np.empty(0), *(p.x for p in pieces)]),
         np.concatenate([np.empty(0), *(p.y for p in pieces)]),
-        offsets_of(np.concatenate(nothing + [np.diff(p.chain_start) for p in pieces])),
-        np.concatenate(nothing + [p.chain_part for p in pieces]),
-        offsets_of(np.concatenate(nothing + [np.diff(p.shape_chain) for p in pieces])),
+        offsets_of(np.concatenate(empty + [np.diff(p.chain_start) for p in pieces])),
+        np.concatenate(empty + [p.chain_part for p in pieces]),
+        offsets_of(np.concatenate(empty + [np.diff(p.shape_chain) for p in pieces])),
         np.concatenate([np.empty(0, np.int8), *(p.dimension for p in pieces)]),
         tuple(
             GeometryProblem(row + problem.row, problem.reason, problem.place)
@@ -230,7 +230,7 @@ def concatenate_shapes(pieces: Sequence[RawShapes]) -> RawShapes:
 
 
 def reorder_shapes(shapes: RawShapes, order: Ints) -> RawShapes:
-    """The same shapes with row ``order[i]`` as row i; `order` is a permutation."""
+    """Reorder shapes: row ``order[i]`` becomes row i; `order` is a permutation."""
     chains = np.diff(shapes.shape_chain)[order]
     chain = expand_ranges(shapes.shape_chain[order], chains)
     points = np.diff(shapes.chain_start)[chain]
@@ -250,15 +250,15 @@ def reorder_shapes(shapes: RawShapes, order: Ints) -> RawShapes:
 
 
 def expand_ranges(first: Ints, lengths: Ints) -> Ints:
-    """The numbers first[0], first[0] + 1, ... of every run, one run after the other."""
+    """Return the integers of many ranges, given by first integer and length, concatenated."""
     begin = offsets_of(lengths)
     return np.arange(begin[-1]) + np.repeat(first - begin[:-1], lengths)
 
 
 def read_boxes(bounds: Floats, reasons: dict[int, str] | None = None) -> RawShapes:
-    """Closed counter-clockwise rectangles of rows xmin, ymin, xmax, ymax.
+    """Return closed counter-clockwise rectangles of rows xmin, ymin, xmax, ymax.
 
-    `reasons` says which rows are bad already, and why.
+    reasons : rows that are known to be bad, with the reason
     """
     reasons = {} if reasons is None else reasons
     xmin, ymin, xmax, ymax = bounds.T
@@ -278,31 +278,31 @@ def read_boxes(bounds: Floats, reasons: dict[int, str] | None = None) -> RawShap
 
 
 def _bad_box(xmin: float, ymin: float, xmax: float, ymax: float) -> str:
-    seen = f"saw xmin, ymin, xmax, ymax = {xmin}, {ymin}, {xmax}, {ymax}"
+    saw = f"saw xmin, ymin, xmax, ymax = {xmin}, {ymin}, {xmax}, {ymax}"
     for name, value in (("xmin", xmin), ("ymin", ymin), ("xmax", xmax), ("ymax", ymax)):
         if not np.isfinite(value):
-            return f"{name} of the box is {value}; {seen}; give finite bounds"
+            return f"{name} of the box is {value}; {saw}; give finite bounds"
     axis = "x" if xmin >= xmax else "y"
     hint = "give the lesser bound first"
     if axis == "x" and xmin > xmax:
         hint += " (a box that crosses the antimeridian must be split there)"
-    return f"the box has no area: {axis}min is not less than {axis}max; {seen}; {hint}"
+    return f"the box has no area: {axis}min is not less than {axis}max; {saw}; {hint}"
 
 
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 50, 50, 50
-_SHOWN_LENGTH = 60
+_MAX_LENGTH = 60
 
 
 def short_repr(value: object) -> str:
-    """What a message shows of a value: its repr on one line, of at most 60 characters."""
+    """Return the repr of a value for messages: one line of at most 60 characters."""
     try:
         if isinstance(value, bytes | bytearray):
-            text = repr(value[:_SHOWN_LENGTH])
+            text = repr(value[:_MAX_LENGTH])
         else:
             text = _SHORT.repr(value)
         text = text.encode("utf-8", "backslashreplace").decode()
-    except Exception:  # a repr may do anything; an int of 5,000 digits has none at all
+    except Exception:  # a repr may raise anything; an int of 5,000 digits has none
         text = f"<{type(value).__name__}>"
     text = " ".join(text.split())
-    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 3] + "..."

@@ -1,13 +1,11 @@
-"""Shapely geometries and WKT into flat arrays, with Shapely's vectorised functions.
+"""Read Shapely geometries and WKT into flat arrays, with Shapely's vectorised functions.
 
-Shapely gives the coordinates of a whole column in one call, in the order of our arrays; only
-the lengths of the chains must be found beside it. A chain that is a part of its own (a point,
-a line, a polygon without holes) is as long as the part, so rings are taken out of polygons
-with holes only.
+Shapely returns the coordinates of a whole column in one call, in the order of `RawShapes`, but not
+the lengths of chains. A part that is a single chain (a point, a line, a polygon without holes) has
+the length of the chain, so rings are extracted only from polygons with holes.
 
-GEOS trusts what it reads too much for input from outside, so WKT is looked at first: curves and
-text that is not ASCII raise for the whole column, even with ``on_invalid="ignore"``, and WKT ends
-at a NUL, whatever follows.
+WKT is checked before GEOS parses it: curves, and text that is not ASCII, raise for the whole
+column, even with ``on_invalid="ignore"``, and GEOS ignores all that follows a NUL.
 """
 
 from __future__ import annotations
@@ -52,9 +50,9 @@ _DIMENSION = np.array(
 
 
 def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> RawShapes:
-    """Shapes of an array of Shapely geometries and None.
+    """Read an array of Shapely geometries and None.
 
-    `reasons` says why a row is None where that is known.
+    reasons : why a row is None, if known
     """
     reasons = {} if reasons is None else reasons
     kinds = shapely.get_type_id(geometries)
@@ -64,8 +62,8 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
         reasons.setdefault(row, COLLECTION_REASON)
     multipoints = np.flatnonzero(kinds == _MULTIPOINT)
     points = shapely.get_num_geometries(geometries[multipoints])
-    held = shapely.get_num_coordinates(geometries[multipoints])
-    for row in multipoints[(held != points) & (held > 0)].tolist():
+    point_counts = shapely.get_num_coordinates(geometries[multipoints])
+    for row in multipoints[(point_counts != points) & (point_counts > 0)].tolist():
         reasons.setdefault(row, "one of the points is empty; leave it out")
 
     dimension = _DIMENSION[kinds]
@@ -77,7 +75,7 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
 
 
 def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints, Ints]:
-    """chain_start, chain_part and shape_chain; None and collections own no chain."""
+    """Return chain_start, chain_part and shape_chain; None and collections own no chain."""
     multi = (kinds > _MULTIPOINT) & (kinds < _COLLECTION)
     single = (kinds >= 0) & (kinds <= _MULTIPOINT)
     count = np.where(multi, shapely.get_num_geometries(geometries), single)
@@ -88,7 +86,7 @@ def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints
     parts[of_multi] = shapely.get_parts(geometries[multi])
 
     points = shapely.get_num_coordinates(parts)
-    # An empty shell may have empty holes; Shapely counts them but does not hand them out.
+    # An empty shell may have empty holes; Shapely counts them but does not return them.
     holes = np.where(points > 0, shapely.get_num_interior_rings(parts), 0)
     length = np.repeat(points, holes + 1)
     length[np.repeat(holes > 0, holes + 1)] = shapely.get_num_coordinates(
@@ -99,7 +97,7 @@ def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints
 
 
 def read_unchecked_shapely(geometry: shapely.Geometry) -> UncheckedGeometry | None:
-    """One point, line or polygon that is not empty; None of other geometries."""
+    """Read a point, line or polygon that is not empty; return None for other geometries."""
     dimension = _SINGLE.get(geometry.geom_type)
     if dimension is None:
         return None
@@ -118,14 +116,14 @@ def _rings(xy: Floats, lengths: list[int]) -> UncheckedGeometry:
 
 
 def read_one_shapely(geometry: shapely.Geometry) -> RawShapes:
-    """The shape of one Shapely geometry, without the cost of a column where it can be."""
-    one = read_unchecked_shapely(geometry)
-    if one is None or not np.isfinite(one.xy).all():
+    """Read one Shapely geometry; points, lines and polygons faster than as a column."""
+    unchecked = read_unchecked_shapely(geometry)
+    if unchecked is None or not np.isfinite(unchecked.xy).all():
         return read_shapely(np.array([geometry], object))
-    x, y = np.add(one.xy.T, 0.0, order="C")
-    chains = np.array((0, len(one.chain_part)))
-    dimension = np.array((one.dimension,), np.int8)
-    return RawShapes(x, y, one.chain_start, one.chain_part, chains, dimension, ())
+    x, y = np.add(unchecked.xy.T, 0.0, order="C")
+    chains = np.array((0, len(unchecked.chain_part)))
+    dimension = np.array((unchecked.dimension,), np.int8)
+    return RawShapes(x, y, unchecked.chain_start, unchecked.chain_part, chains, dimension, ())
 
 
 def _ring_lengths(polygon: shapely.Geometry, points: int) -> list[int]:
@@ -141,30 +139,30 @@ def _ring_lengths(polygon: shapely.Geometry, points: int) -> list[int]:
 
 
 def read_one_wkt(value: str) -> RawShapes:
-    """The shape of one WKT geometry."""
+    """Read one WKT geometry."""
     try:
         return read_one_shapely(parse_one_wkt(value))
-    except RejectedGeometryError as refused:
-        return unreadable_row(str(refused))
+    except RejectedGeometryError as error:
+        return unreadable_row(str(error))
 
 
 def parse_wkt(values: Objects, reasons: dict[int, str]) -> Objects:
-    """Shapely geometries of an array of str and None; a bad row becomes None with a reason."""
+    """Parse an array of str and None; a bad row becomes None and gets a reason in `reasons`."""
     column = values.copy()
-    # All rows at once but the suspects; then, one by one, those and the rows that failed.
+    # All rows in one call but suspect rows; then suspect rows and failures one by one.
     column[[n for n, text in enumerate(values) if text is not None and not _plain_wkt(text)]] = None
-    with np.errstate(all="ignore"):  # NaN and 1e400 are told below, not by a warning
+    with np.errstate(all="ignore"):  # NaN and 1e400 become problems later, not warnings
         geometries: Objects = shapely.from_wkt(column, on_invalid="ignore")
     for row in np.flatnonzero((values != None) & ~shapely.is_geometry(geometries)).tolist():  # noqa: E711
         try:
             geometries[row] = parse_one_wkt(values[row])
-        except RejectedGeometryError as refused:
-            reasons[row] = str(refused)
+        except RejectedGeometryError as error:
+            reasons[row] = str(error)
     return geometries
 
 
 def parse_one_wkt(value: str) -> shapely.Geometry:
-    """A Shapely geometry of WKT; raises Refused."""
+    """Parse WKT. Raise RejectedGeometryError if it cannot be read."""
     _refuse_wkt(value)
     try:
         with np.errstate(all="ignore"):
@@ -175,7 +173,7 @@ def parse_one_wkt(value: str) -> shapely.Geometry:
         ) from None
 
 
-# ---------------------------------------------------------- what GEOS must not be given to read
+# ------------------------------------------------------------------- checks before GEOS parses
 
 _WKT_EXAMPLE = "write it as in 'POLYGON ((0 0, 1 0, 1 1, 0 0))'"
 _WKT_TYPE = re.compile(
@@ -206,9 +204,9 @@ def _refuse_wkt(text: str) -> None:
 def build_shapely(
     dimension: int, chains: Sequence[Floats], chain_part: Ints, multi: bool
 ) -> BaseGeometry:
-    """A geometry of chains of points, (n, 2) each, that belong to parts as in `RawShapes`.
+    """Build a Shapely geometry from chains of points, (n, 2) each, with parts as in `RawShapes`.
 
-    `multi` : it is of several parts, even if there is but one.
+    multi : return a multi-geometry, also for a single part
     """
     if dimension == POINTS:
         return shapely.MultiPoint(chains[0]) if multi else shapely.Point(chains[0][0])

@@ -1,7 +1,7 @@
-"""Read the coordinates of one geometry, or of a few, faster than the readers of columns.
+"""Read one geometry, or a few, faster than the readers of columns.
 
 `read_unchecked` reads a geometry of any format. An `Outline` is a geometry from the text of an
-expression. Its numbers become arrays only when the number of geometries to store is known.
+expression; its numbers become arrays only when the number of geometries to store is known.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fencepost.geometry.readers.wkb import read_wkb
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _WKT_POINT = re.compile(rf"POINT ?\({_NUMBER} {_NUMBER}\)", re.ASCII).fullmatch
-_WKB_POINT = struct.Struct("<BIdd")  # the order of bytes, 1 of a point, x, y
+_WKB_POINT = struct.Struct("<BIdd")  # byte order, type (1 is a point), x, y
 _ONE_POINT = np.array((0, 1))
 _DIMENSIONS = tuple(np.array((dimension,), np.int8) for dimension in range(3))
-_NOTHING = (
+_NO_GEOMETRIES = (
     np.empty((0, 2)),
     np.zeros(1, np.int64),
     np.empty(0, np.int64),
@@ -35,9 +35,9 @@ _NOTHING = (
 
 
 def parse_point(value: object) -> tuple[float, float] | None:
-    """The coordinates of a point whose form is the plainest; None of all else, points too.
+    """Return the coordinates of a point in the simplest form of its format, else None.
 
-    They need not be finite.
+    The coordinates need not be finite. None does not mean that the value is no point.
     """
     if type(value) is dict:
         coordinates = value.get("coordinates")
@@ -46,9 +46,9 @@ def parse_point(value: object) -> tuple[float, float] | None:
             if type(x) is type(y) is float:
                 return x, y
     elif type(value) is str:
-        written = _WKT_POINT(value)
-        if written is not None:
-            return float(written[1]), float(written[2])
+        match = _WKT_POINT(value)
+        if match is not None:
+            return float(match[1]), float(match[2])
     elif type(value) is bytes:
         if len(value) == _WKB_POINT.size:
             order, kind, x, y = _WKB_POINT.unpack(value)
@@ -60,20 +60,20 @@ def parse_point(value: object) -> tuple[float, float] | None:
 
 
 def read_unchecked(value: object) -> UncheckedGeometry | None:
-    """The coordinates of a geometry whose form allows it; None of all others, good or bad."""
+    """Read a geometry if there is a fast path for its form, else return None."""
     try:
         if type(value) is dict:
-            return _of_raw(read_mappings((value,)))
+            return _raw_to_unchecked(read_mappings((value,)))
         if isinstance(value, str):
             value = parse_one_wkt(value)
         elif isinstance(value, bytes):
-            return _of_raw(read_wkb((value,)))
+            return _raw_to_unchecked(read_wkb((value,)))
         return read_unchecked_shapely(value) if isinstance(value, shapely.Geometry) else None
-    except Exception:  # what is wrong with it is for the readers of all forms to say
+    except Exception:  # the reader of all formats finds the reason
         return None
 
 
-def _of_raw(raw: RawShapes) -> UncheckedGeometry | None:
+def _raw_to_unchecked(raw: RawShapes) -> UncheckedGeometry | None:
     if raw.problems or (raw.dimension[0] == POINTS and len(raw.x) > 1):
         return None
     return UncheckedGeometry(
@@ -82,35 +82,35 @@ def _of_raw(raw: RawShapes) -> UncheckedGeometry | None:
 
 
 def join_unchecked(shapes: Sequence[UncheckedGeometry]) -> tuple[Any, ...]:
-    """Geometries as `kernels.geometry.shape_layout.lay_out_plain` takes them."""
+    """Concatenate geometries as arguments of `kernels.geometry.shape_layout.lay_out_plain`."""
     if not shapes:
-        return _NOTHING
+        return _NO_GEOMETRIES
     if len(shapes) == 1:
         xy, starts, parts, dimension = shapes[0]
         chains = _ONE_POINT if len(parts) == 1 else np.array((0, len(parts)))
         return xy, starts, parts, chains, _DIMENSIONS[dimension]
-    points = np.cumsum([0, *(len(one.xy) for one in shapes)])
+    points = np.cumsum([0, *(len(shape.xy) for shape in shapes)])
     return (
-        np.concatenate([one.xy for one in shapes]),
+        np.concatenate([shape.xy for shape in shapes]),
         np.concatenate(
-            [[0], *(one.chain_start[1:] + p for one, p in zip(shapes, points, strict=False))]
+            [[0], *(shape.chain_start[1:] + p for shape, p in zip(shapes, points, strict=False))]
         ),
-        np.concatenate([one.chain_part for one in shapes]),
-        np.cumsum([0, *(len(one.chain_part) for one in shapes)]),
-        np.array([one.dimension for one in shapes], np.int8),
+        np.concatenate([shape.chain_part for shape in shapes]),
+        np.cumsum([0, *(len(shape.chain_part) for shape in shapes)]),
+        np.array([shape.dimension for shape in shapes], np.int8),
     )
 
 
 Outline: TypeAlias = tuple[tuple[float, ...], tuple[int, ...], int]
-"""A point, a line or a polygon: x and y in turn, chain after chain; how many points each chain has;
-the dimension. It is nothing but tuples, which the garbage collector looks at once and not again."""
+"""A point, a line or a polygon: x and y alternating, chain after chain; the number of points of
+each chain; the dimension. The garbage collector soon stops tracking it, as it has tuples only."""
 
 
 def raw_shapes_of_outlines(outlines: Sequence[Outline]) -> RawShapes:
-    """Many outlines as they are laid out from."""
+    """Convert outlines to RawShapes."""
     sizes = [size for _, chains, _ in outlines for size in chains]
     flat = np.fromiter(chain.from_iterable(xy for xy, _, _ in outlines), np.float64, 2 * sum(sizes))
-    x, y = np.add(flat.reshape(-1, 2).T, 0.0, order="C")  # which makes -0.0 a 0.0
+    x, y = np.add(flat.reshape(-1, 2).T, 0.0, order="C")  # -0.0 becomes 0.0
     return RawShapes(
         x,
         y,
@@ -123,11 +123,11 @@ def raw_shapes_of_outlines(outlines: Sequence[Outline]) -> RawShapes:
 
 
 def outline_arrays(outlines: Sequence[Outline]) -> tuple[Any, ...]:
-    """A few outlines as `kernels.geometry.shape_layout.lay_out_plain` takes them."""
-    return join_unchecked([_of_outline(one) for one in outlines])
+    """Convert a few outlines to arguments of `kernels.geometry.shape_layout.lay_out_plain`."""
+    return join_unchecked([_outline_to_unchecked(outline) for outline in outlines])
 
 
-def _of_outline(outline: Outline) -> UncheckedGeometry:
+def _outline_to_unchecked(outline: Outline) -> UncheckedGeometry:
     xy, sizes, dimension = outline
     points = np.array(xy).reshape(-1, 2)
     if len(sizes) == 1:

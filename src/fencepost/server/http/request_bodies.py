@@ -23,12 +23,12 @@ from fencepost.events.table import EventTable
 from fencepost.formats.event_files import Batch
 from fencepost.formats.feature_writer import features, json_text
 from fencepost.formats.json_elements import (
-    NotUsable,
-    checked_object,
+    InvalidRowError,
+    check_object,
     elements,
-    nests_deep,
-    object_of_line,
-    object_of_text,
+    is_nested_too_deep,
+    parse_object_line,
+    parse_object_text,
 )
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.space import OUTSIDE_WGS84, Space
@@ -138,7 +138,7 @@ def parse_json(body: bytes) -> Any:
         text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise RequestError(400, f"byte {error.start + 1} of the body is not UTF-8") from None
-    if nests_deep(text):
+    if is_nested_too_deep(text):
         raise RequestError(400, "the brackets of the body nest too deep; write it flat")
     try:
         return msgspec.json.decode(text)
@@ -214,7 +214,7 @@ def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> Parsed
     else:
         raise unsupported_type(type, EVENT_TYPES)
     table = event_table(found.objects, space, limits.vertices)
-    numbers = table.numbers.tolist()
+    numbers = table.source_rows.tolist()
     return ParsedEvents(
         table,
         [found.texts[number] for number in numbers],
@@ -226,8 +226,8 @@ def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> Parsed
 def checked_event(value: object) -> dict[str, Any]:
     """One event that is part of a JSON value."""
     try:
-        return checked_object(value, "")
-    except NotUsable as error:
+        return check_object(value, "")
+    except InvalidRowError as error:
         raise RequestError(422, f"the event cannot be used: {error}") from None
 
 
@@ -252,8 +252,8 @@ def parse_json_lines(body: bytes) -> ParsedObjects:
     row = 0
     for line in body.splitlines():
         try:
-            value = object_of_line(line)
-        except NotUsable as error:
+            value = parse_object_line(line)
+        except InvalidRowError as error:
             found.rejected.append((row, str(error)))
         else:
             if value is None:
@@ -270,14 +270,14 @@ def _take(found: ParsedObjects, row: int, text: str, value: object) -> None:
             413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts"
         )
     try:
-        event = checked_object(value, text)
+        event = check_object(value, text)
         if "NaN" in text or "Infinity" in text:
-            event = object_of_text(json.dumps(event, allow_nan=False))
+            event = parse_object_text(json.dumps(event, allow_nan=False))
         text.encode()
         _check_surrogates(event, text)
         if "\n" in text or "\r" in text:  # between values, where a space says the same
             text = text.replace("\r", " ").replace("\n", " ")
-    except NotUsable as error:
+    except InvalidRowError as error:
         found.rejected.append((row, str(error)))
     except ValueError:
         found.rejected.append((row, "it holds what JSON cannot say: NaN, Infinity or a surrogate"))
@@ -322,7 +322,7 @@ def event_table(
     """
     table = EventTable.read(events, space)
     wrong: dict[int, str] = {}
-    for number, row in enumerate(table.numbers.tolist()):
+    for number, row in enumerate(table.source_rows.tolist()):
         geometry = events[row].get("geometry")
         if not isinstance(geometry, dict):
             if geometry is not None and events[row].get("type") == "Feature":
@@ -335,7 +335,7 @@ def event_table(
         {
             number: _unusable(problem)
             for number, problem in problems.items()
-            if isinstance(events[table.numbers[number]].get("geometry"), dict)
+            if isinstance(events[table.source_rows[number]].get("geometry"), dict)
         }
     )
 

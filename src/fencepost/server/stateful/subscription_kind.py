@@ -64,7 +64,7 @@ class AcceptedEvents(NamedTuple):
     @classmethod
     def of(cls, events: EventTable, positions: Sequence[int]) -> AcceptedEvents:
         """Return events with their positions in the log."""
-        rows = events.numbers.tolist()
+        rows = events.source_rows.tolist()
         row_at = dict(zip(positions, rows, strict=True))
         return cls(events.with_values({POSITION_ATTRIBUTE: positions}), row_at)
 

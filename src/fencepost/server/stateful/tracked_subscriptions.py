@@ -121,7 +121,7 @@ class RuleGroup:
                 by_row = [(accepted.row_at[_log_position(each)], each) for each in notifications]
                 yield from sorted(by_row, key=lambda pair: pair[0])
                 return
-        for row, position in zip(positions.table.numbers.tolist(), positions, strict=True):
+        for row, position in zip(positions.table.source_rows.tolist(), positions, strict=True):
             try:
                 for notification in self.tracker.push_position(position):
                     yield row, notification

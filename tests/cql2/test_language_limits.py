@@ -89,7 +89,7 @@ def print_outcomes() -> None:
 
 @pytest.mark.parametrize("stack", [None, SMALL_STACK], ids=["main thread", "small stack"])
 def test_the_process_survives(stack: int | None) -> None:
-    script = "from tests.language.test_language_limits import print_outcomes\n"
+    script = "from tests.cql2.test_language_limits import print_outcomes\n"
     if stack is None:
         script += "print_outcomes()"
     else:

@@ -291,7 +291,9 @@ def _operand_of_json(given: object, whole: object) -> Operand:
                     raise LanguageError(f"{error}; saw {short_repr(given)}") from None
         if "type" in given:
             try:
-                return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, given, given=given)))
+                return Region(
+                    compile_geometry(ParseNode(NodeKind.GEOMETRY, given, json_value=given))
+                )
             except SemanticError as refused:
                 raise refused.error_in_json() from None
     raise _refused(whole)
@@ -327,9 +329,11 @@ def circle(x: object, y: object, radius: object) -> Region:
         raise ValueError("a circle needs a radius above 0; write POINT(x y) for a point")
     mapping = {"type": "Point", "coordinates": [x, y]}
     try:
-        return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, mapping, given=mapping)), reach)
+        return Region(
+            compile_geometry(ParseNode(NodeKind.GEOMETRY, mapping, json_value=mapping)), reach
+        )
     except SemanticError as refused:
-        raise ValueError(refused.what) from None
+        raise ValueError(refused.problem) from None
 
 
 def _length(value: object, what: str) -> float:

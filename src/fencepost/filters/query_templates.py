@@ -43,7 +43,7 @@ import shapely
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import MAX_LENGTH
 from fencepost.cql2.keywords import ARRAY_FUNCTIONS, NEAR_FUNCTIONS, SPATIAL_FUNCTIONS
-from fencepost.cql2.lexer import DIGITS, split_literals
+from fencepost.cql2.lexer import NUMBER_START, split_literals
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
@@ -450,7 +450,9 @@ class _TemplateBuilder:
 
 def _is_literal(written: str) -> bool:
     first = written[:1]
-    return first == "'" or (first in DIGITS and first != "") or (first == "(" and written != "(")
+    return (
+        first == "'" or (first in NUMBER_START and first != "") or (first == "(" and written != "(")
+    )
 
 
 def _kind(slot: _TermSlots) -> tuple[object, ...]:

@@ -219,7 +219,7 @@ class BoundTemplate:
         self.shapes_ref: Any = None
 
     def has_valid_shapes(self) -> bool:
-        """Whether a fast check proves all geometries valid."""
+        """Return whether a fast check proves all geometries valid."""
         if self.template.needs_no_validation:
             return True
         self.shapes_ref, is_valid = lay_out_outlines(*outline_arrays(self.shapes))
@@ -320,7 +320,7 @@ def _learn(
 
 
 def _is_verified(template: QueryTemplate, literals: Sequence[str]) -> bool:
-    """Whether binding to the first text's literals gives the terms that the parser gave."""
+    """Return whether binding to the first text's literals gives the terms that the parser gave."""
     bound = template.bind(literals, Space.PLANAR)
     if bound is None:
         return False

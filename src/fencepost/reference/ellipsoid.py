@@ -89,7 +89,7 @@ def _leaving_at(
 
 
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether two geometries in lon/lat are at most d metres apart.
+    """Return whether two geometries in lon/lat are at most d metres apart.
 
     Right where the distance differs from d by more than a micrometre, and fewer than 200,000
     pairs of pieces are left to be looked at: then no more are.
@@ -111,7 +111,7 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether no point of one geometry in lon/lat is more than d metres from one of the other.
+    """Return whether no point of one geometry in lon/lat is more than d metres from one of the other.
 
     Right as `within` is. What is inside an area is farthest only where it is an antipode.
     """
@@ -132,7 +132,7 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def _has_antipode(area: BaseGeometry, other: BaseGeometry) -> bool:
-    """Whether an area has the antipode of a vertex of another geometry."""
+    """Return whether an area has the antipode of a vertex of another geometry."""
     if not area.geom_type.endswith("Polygon"):
         return False
     for lon, lat in shapely.get_coordinates(other):
@@ -181,7 +181,7 @@ def _halved(pairs: Floats) -> Floats:
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the centroids of two geometries, of lon/lat, are less than d metres apart.
+    """Return whether the centroids of two geometries, of lon/lat, are less than d metres apart.
 
     Right where the distance differs from d by more than a micrometre.
     """

@@ -44,7 +44,7 @@ _Interval: TypeAlias = tuple[Fraction, Fraction]
 
 
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the nearest points of two geometries is at most d, exactly.
+    """Return whether the distance of the nearest points of two geometries is at most d, exactly.
 
     The geometries, here and below, are valid points, lines or polygons, or collections of one of
     these kinds; the distance of two that have a point in common is 0. The bound is in the units
@@ -64,7 +64,7 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the nearest points of two geometries is less than d, exactly."""
+    """Return whether the distance of the nearest points of two geometries is less than d, exactly."""
     if d <= 0:
         return False
     if d == inf or in_contact(a, b):
@@ -78,7 +78,7 @@ def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the farthest points of two geometries is at most d, exactly.
+    """Return whether the distance of the farthest points of two geometries is at most d, exactly.
 
     The points that are farthest from a point are vertices.
     """
@@ -90,7 +90,7 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the centroids of two geometries is less than d, exactly.
+    """Return whether the distance of the centroids of two geometries is less than d, exactly.
 
     The centroid of areas is their centre of mass, that of lines weighs each segment by its length
     (one that is run through twice, twice), and that of points is the mean of the distinct ones.
@@ -114,7 +114,7 @@ def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def in_contact(a: BaseGeometry, b: BaseGeometry) -> bool:
-    """Whether two geometries have a point in common."""
+    """Return whether two geometries have a point in common."""
     found = matrix(a, b)
     return found[:2] + found[3:5] != "FFFF"
 
@@ -252,7 +252,7 @@ def _ratio(a: _Roots, b: _Roots) -> Fraction | None:
 
 
 def _is_at(a: _Centroid, b: _Centroid, squared_distance: Fraction) -> bool:
-    """Whether two centroids are just so far apart."""
+    """Return whether two centroids are just so far apart."""
     x = _sum((1, a.x, b.weight), (-1, b.x, a.weight))
     y = _sum((1, a.y, b.weight), (-1, b.y, a.weight))
     weight = _sum((1, a.weight, b.weight))

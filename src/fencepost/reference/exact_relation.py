@@ -258,7 +258,7 @@ def _shapes(*geometries: BaseGeometry) -> list[_Shape]:
 
 
 def _touches(segment: _Segment, point: _Point) -> bool:
-    """Whether a point is on a segment, its ends included."""
+    """Return whether a point is on a segment, its ends included."""
     x0, y0, x1, y1 = segment
     x, y, w = point
     return (
@@ -269,7 +269,7 @@ def _touches(segment: _Segment, point: _Point) -> bool:
 
 
 def _ring_side(ring: list[_Segment], point: _Point) -> int:
-    """Whether a point is inside, on or outside a ring, by the edges straight above it."""
+    """Return whether a point is inside, on or outside a ring, by the edges straight above it."""
     x, y, w = point
     inside = False
     for x0, y0, x1, y1 in ring:
@@ -341,7 +341,7 @@ def _common_points(s: _Segment, t: _Segment) -> list[_Point]:
 
 
 def _in_box(x: int, y: int, segment: _Segment) -> bool:
-    """Whether a vertex on the line through a segment is on the segment itself."""
+    """Return whether a vertex on the line through a segment is on the segment itself."""
     x0, y0, x1, y1 = segment
     return x0 <= x <= x1 and (y0 <= y <= y1 or y1 <= y <= y0)
 
@@ -459,7 +459,7 @@ def _contact_defect(r: list[_Segment], s: list[_Segment]) -> str | None:
 
 
 def _is_inside(r: list[_Segment], s: list[_Segment]) -> bool:
-    """Whether ring r is inside ring s but for single points, given that they do not cross."""
+    """Return whether ring r is inside ring s but for single points, given that they do not cross."""
     return _INTERIOR in _sides(r, s)
 
 

@@ -84,7 +84,7 @@ def normalize(value: object) -> object:
 
 
 def _is_missing(value: object) -> bool:
-    """Whether it is None, NaN or NaT, of Python, NumPy or pandas; or masked, or pandas' NA."""
+    """Return whether it is None, NaN or NaT, of Python, NumPy or pandas; or masked, or pandas' NA."""
     if value is None or value is np.ma.masked or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     if isinstance(value, float | np.floating):
@@ -294,7 +294,7 @@ _CONVERSES: Final = {
 
 
 def are_spans_related(function: TemporalFunction, left: Span, right: Span) -> bool:
-    """Whether a temporal function holds of two spans."""
+    """Return whether a temporal function holds of two spans."""
     if function in _CONVERSES:
         return _DEFINITIONS[_CONVERSES[function]](*right, *left)
     return _DEFINITIONS[function](*left, *right)

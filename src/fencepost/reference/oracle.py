@@ -66,7 +66,7 @@ _PATTERNS: Final[dict[SpatialFunction, tuple[str, ...]]] = {
 
 
 def are_related(function: SpatialFunction, a: BaseGeometry, b: BaseGeometry) -> bool:
-    """Whether a spatial function holds of two usable geometries.
+    """Return whether a spatial function holds of two usable geometries.
 
     Where the OGC does not define a function for two dimensions (overlaps of a point and an area),
     it does not hold. Crosses is taken as symmetric: an area crosses a line if the line crosses
@@ -86,7 +86,7 @@ def are_near(
     bound: float,
     space: Space = Space.PLANAR,
 ) -> bool:
-    """Whether a bound on the distance of two usable geometries holds."""
+    """Return whether a bound on the distance of two usable geometries holds."""
     if function is NearFunction.S_ALLWITHIN:
         all_within = ellipsoid.all_within if space is Space.WGS84 else distance.all_within
         return all_within(a, b, bound)
@@ -135,7 +135,7 @@ def matches(
     stop_words: Collection[str] = frozenset(),
     space: Space = Space.PLANAR,
 ) -> bool:
-    """Whether an event satisfies a condition: only what is true matches, not what is unknown."""
+    """Return whether an event satisfies a condition: only what is true matches, not what is unknown."""
     return evaluate(condition, event, stop_words, space) is True
 
 
@@ -145,7 +145,7 @@ def evaluate(
     stop_words: Collection[str] = frozenset(),
     space: Space = Space.PLANAR,
 ) -> Truth:
-    """Whether a condition is true, false or, as None, unknown of an event.
+    """Return whether a condition is true, false or, as None, unknown of an event.
 
     Parameters
     ----------

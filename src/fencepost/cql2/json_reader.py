@@ -33,7 +33,7 @@ _FORMS = (
     'give {"op": ..., "args": [...]}, {"property": ...}, {"date": ...}, {"timestamp": ...}, '
     '{"interval": [...]}, {"bbox": [...]} or a GeoJSON geometry'
 )
-_BOUND = 10**MAX_DIGITS
+_INTEGER_BOUND = 10**MAX_DIGITS
 
 
 def decode_json(text: str) -> object:
@@ -170,11 +170,11 @@ class _Reader:
             raise _error(value, 'an operation has a list of "args"')
         if len(value) != 2:
             raise _error(value, 'an operation has the members "op" and "args" only')
-        small = name.lower() if name.isascii() else name
-        if small in LITERAL_NAMES:
-            advice = f'write {{"{small}": ...}}'
+        lower_name = name.lower() if name.isascii() else name
+        if lower_name in LITERAL_NAMES:
+            advice = f'write {{"{lower_name}": ...}}'
             raise _error(value, f"{short_repr(name)} is not an operation", advice)
-        return self._node(NodeKind.CALL, small, args, value, levels)
+        return self._node(NodeKind.CALL, lower_name, args, value, levels)
 
     def _text(self, value: str) -> str:
         self._characters += len(value)
@@ -191,7 +191,7 @@ class _Reader:
 def _number(value: int | float | np.integer | np.floating) -> int | float:
     if isinstance(value, (int, np.integer)):
         whole = int(value)
-        if not -_BOUND < whole < _BOUND:
+        if not -_INTEGER_BOUND < whole < _INTEGER_BOUND:
             problem = "the number is too large"
             raise _error(value, problem, f"at most {MAX_DIGITS:,} digits are allowed")
         return whole

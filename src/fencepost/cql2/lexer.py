@@ -53,7 +53,9 @@ _POINTS = rf"\({_POINT}(?:,{_POINT})*+\)"
 _TOKEN = re.compile(f"({_ANY_TOKEN})")
 _TOKEN_OR_POINTS = re.compile(f"({_POINTS}|{_ANY_TOKEN})")
 _LITERAL = re.compile(
-    rf"((?=['(0-9.])(?:{_POINTS}|(?<![{_NAME_CHARACTER}]){_SHORT_NUMBER}(?:[eE][+-]?[0-9]{{1,3}}+)?|{_STRING}))"
+    rf"((?=['(0-9.])(?:{_POINTS}"
+    rf"|(?<![{_NAME_CHARACTER}]){_SHORT_NUMBER}(?:[eE][+-]?[0-9]{{1,3}}+)?"
+    rf"|{_STRING}))"
 )
 _NUMBER_KIND = str.maketrans(dict.fromkeys("123456789.", "0"))
 
@@ -142,7 +144,7 @@ def lex_with(
     if text.isascii():
         names = [*map(str.lower, texts)]
     else:
-        names = [token.lower() if token.isascii() else "" for token in texts]
+        names = [word.lower() if word.isascii() else "" for word in texts]
     tokens = Tokens(texts, gaps, names)
     if "".join(gaps).strip():
         token = next(k for k, gap in enumerate(gaps) if gap.strip())
@@ -151,7 +153,7 @@ def lex_with(
 
 
 def split_literals(text: str) -> tuple[tuple[str, ...], list[str]]:
-    """Split a text into a key, which texts that differ in literals only share, and its literals.
+    """Return a key and the literals of a text; texts with equal keys differ in literals only.
 
     The key has the pieces of text between the literals, then the kinds of the literals. Literals
     are short numbers, strings, and points in brackets. In a text with quoted names or long numbers
@@ -263,16 +265,16 @@ class Cursor:
     def number(self) -> int | float:
         """Return the value of the current token, a number, and move behind it."""
         token = self.advance()
-        digits = self.texts[token]
-        if len(digits) > MAX_DIGITS:
-            raise self.error_at(token, too_many_digits_message(len(digits)))
-        if digits.isdigit():
-            return int(digits)
-        value = float(digits)
+        literal = self.texts[token]
+        if len(literal) > MAX_DIGITS:
+            raise self.error_at(token, too_many_digits_message(len(literal)))
+        if literal.isdigit():
+            return int(literal)
+        value = float(literal)
         if value == inf:
             raise self.error_at(
                 token,
-                f"the number is too large for a double; saw {excerpt(digits)}; "
+                f"the number is too large for a double; saw {excerpt(literal)}; "
                 "the largest is about 1.8e308, but whole numbers without exponent have no bound",
             )
         return value

@@ -71,13 +71,13 @@ class _Reader(Cursor):
     def expression(self, level: int) -> ParseNode:
         """Read an expression up to an operator that binds looser than `level`."""
         left = self._signed() if self.name in _SIGNS else self._atom()
-        compared = False
+        has_comparison = False
         while True:
             name = self.name
             operator_level = _LEVEL.get(name, 0)
             if operator_level < level:
                 return left
-            if operator_level == _PREDICATE and compared:
+            if operator_level == _PREDICATE and has_comparison:
                 raise self.error_at(
                     self.index,
                     "a comparison cannot follow another one; "
@@ -87,7 +87,7 @@ class _Reader(Cursor):
                 left = self._chain(name, left, operator_level + 1)
             elif operator_level == _PREDICATE:
                 left = self._predicate(left)
-                compared = True
+                has_comparison = True
             else:
                 left = self._calculation(left, operator_level)
 

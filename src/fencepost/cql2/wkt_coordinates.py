@@ -64,17 +64,17 @@ def read_coordinates(reader: Reader, name: str, dimensions: str) -> list[object]
         raise reader.error_at(
             reader.index, f"an empty {name.upper()} has no location; leave it out"
         )
-    size = _SIZES[dimensions] if dimensions else (2, 3, 4)
+    sizes = _SIZES[dimensions] if dimensions else (2, 3, 4)
     depth = GEOMETRY_DEPTH[name]
     if depth == 0:
-        return _bracketed_position(reader, size)
-    return _list(reader, depth, size, points_in_brackets=name == "multipoint")
+        return _bracketed_position(reader, sizes)
+    return _list(reader, depth, sizes, points_in_brackets=name == "multipoint")
 
 
 def _list(
-    reader: Reader, depth: int, size: tuple[int, ...], points_in_brackets: bool = False
+    reader: Reader, depth: int, sizes: tuple[int, ...], points_in_brackets: bool = False
 ) -> list[object]:
-    if depth == 1 and 2 in size:
+    if depth == 1 and 2 in sizes:
         points = _points(reader)
         if points:
             return [*points]
@@ -82,11 +82,11 @@ def _list(
     items: list[object] = []
     while True:
         if depth > 1:
-            items.append(_list(reader, depth - 1, size))
+            items.append(_list(reader, depth - 1, sizes))
         elif points_in_brackets and reader.name[:1] == "(":
-            items.append(_bracketed_position(reader, size))
+            items.append(_bracketed_position(reader, sizes))
         else:
-            items.append(_position(reader, size))
+            items.append(_position(reader, sizes))
         if not reader.skip(","):
             break
     reader.expect(")", "or a comma after coordinates")
@@ -102,37 +102,37 @@ def _points(reader: Reader) -> list[list[object]]:
     return [[float(x), float(y)] for x, y in map(str.split, text[1:-1].split(","))]
 
 
-def _bracketed_position(reader: Reader, size: tuple[int, ...]) -> list[object]:
-    if 2 in size and "," not in reader.name:
+def _bracketed_position(reader: Reader, sizes: tuple[int, ...]) -> list[object]:
+    if 2 in sizes and "," not in reader.name:
         points = _points(reader)
         if points:
             return points[0]
     reader.expect("(", "before coordinates")
-    position = _position(reader, size)
+    position = _position(reader, sizes)
     reader.expect(")", "after coordinates")
     return position
 
 
-def _position(reader: Reader, size: tuple[int, ...]) -> list[object]:
+def _position(reader: Reader, sizes: tuple[int, ...]) -> list[object]:
     first = reader.index
     numbers: list[object] = []
     while True:
-        glued = not reader.gaps[reader.index]
+        follows_directly = not reader.gaps[reader.index]
         if reader.name in _SIGNS:
             sign = _sign(reader)
         elif reader.at_number():
             sign = 1
         else:
             break
-        if glued and numbers:
+        if follows_directly and numbers:
             raise reader.error_at(
                 reader.index, f"a space belongs between two numbers; {_POINT_FORM}"
             )
         numbers.append(sign * reader.number())
     if not numbers:
         raise reader.unexpected("a number")
-    if len(numbers) not in size:
-        expected = " or ".join(map(str, size))
+    if len(numbers) not in sizes:
+        expected = " or ".join(map(str, sizes))
         raise reader.error_at(
             first,
             f"a point of {expected} numbers is expected, not of {len(numbers)}; {_POINT_FORM}",

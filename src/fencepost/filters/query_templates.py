@@ -448,10 +448,10 @@ class _TemplateBuilder:
         return _ShapeSlots(tuple(self._literal_of_token[token] for token in chains), 0, dimension)
 
 
-def _is_literal(written: str) -> bool:
-    first = written[:1]
+def _is_literal(token: str) -> bool:
+    first = token[:1]
     return (
-        first == "'" or (first in NUMBER_START and first != "") or (first == "(" and written != "(")
+        first == "'" or (first in NUMBER_START and first != "") or (first == "(" and token != "(")
     )
 
 

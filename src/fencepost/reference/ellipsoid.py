@@ -42,25 +42,25 @@ _MAX_DISTANCE_M: Final = 20_003_931.4586  # between antipodes, over a pole
 
 def distances_m(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats) -> Floats:
     """Return the distances of points in degrees, in metres, to a tenth of a micrometre."""
-    across = np.abs(lon2 - lon1) % 360
-    target = np.radians(np.minimum(across, 360 - across))
-    # Put the point farther from the equator first, and south of it; the length stays the same.
+    difference = np.abs(lon2 - lon1) % 360
+    target = np.radians(np.minimum(difference, 360 - difference))
+    # Put the point farther from the equator first, in the south; the length stays the same.
     swap = np.abs(lat1) < np.abs(lat2)
-    first, second = np.where(swap, lat2, lat1), np.where(swap, lat1, lat2)
-    second = np.where(first > 0, -second, second)
-    first = np.minimum(-np.abs(first), -1e-200)
-    (sin1, cos1), (sin2, cos2) = _reduced(first), _reduced(second)
+    start_lat, end_lat = np.where(swap, lat2, lat1), np.where(swap, lat1, lat2)
+    end_lat = np.where(start_lat > 0, -end_lat, end_lat)
+    start_lat = np.minimum(-np.abs(start_lat), -1e-200)
+    (sin1, cos1), (sin2, cos2) = _reduced_latitude(start_lat), _reduced_latitude(end_lat)
     low, high = np.full_like(target, -np.pi / 2), np.full_like(target, np.pi / 2)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        short = _geodesic_to_latitude(middle, sin1, cos1, sin2, cos2)[0] < target
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
+        is_too_short = _geodesic_to_latitude(middle, sin1, cos1, sin2, cos2)[0] < target
+        low, high = np.where(is_too_short, middle, low), np.where(is_too_short, high, middle)
     # The equator is a geodesic; between its points it is the shortest, unless nearly opposite.
     along = (lat1 == 0) & (lat2 == 0) & (target <= (1 - _F) * np.pi)
     return np.where(along, _A * target, _geodesic_to_latitude(high, sin1, cos1, sin2, cos2)[1])
 
 
-def _reduced(lat: Floats) -> tuple[Floats, Floats]:
+def _reduced_latitude(lat: Floats) -> tuple[Floats, Floats]:
     """Return sine and cosine of the reduced latitude.
 
     A pole is treated as a tiny circle, so that east is defined there.
@@ -87,8 +87,8 @@ def _geodesic_to_latitude(
     omega = np.where(omega < 0, omega + 2 * np.pi, omega)
     squared = (_A**2 - _B**2) / _B**2 * (1 - sin0**2)
     half = (sigma2 - sigma1) / 2
-    at = (sigma1 + half)[..., None] + half[..., None] * _NODES
-    root = np.sqrt(1 + squared[..., None] * np.sin(at) ** 2)
+    angles = (sigma1 + half)[..., None] + half[..., None] * _NODES
+    root = np.sqrt(1 + squared[..., None] * np.sin(angles) ** 2)
     length = _B * half * (root @ _WEIGHTS)
     lag = _F * sin0 * half * (((2 - _F) / (1 + (1 - _F) * root)) @ _WEIGHTS)
     return omega - lag, length
@@ -138,11 +138,11 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
     return True
 
 
-def _has_antipode(area: BaseGeometry, other: BaseGeometry) -> bool:
+def _has_antipode(area: BaseGeometry, geometry: BaseGeometry) -> bool:
     """Return whether an area contains the antipode of a vertex of another geometry."""
     if not area.geom_type.endswith("Polygon"):
         return False
-    for lon, lat in shapely.get_coordinates(other):
+    for lon, lat in shapely.get_coordinates(geometry):
         if in_contact(area, shapely.Point(lon - 180 if lon > 0 else lon + 180, -lat)):
             return True
     return False

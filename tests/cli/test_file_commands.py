@@ -624,7 +624,7 @@ class TestRefusals:
             (["explain", "events.ndjson", "storm", "--index", "hail.index"], "--row"),
             (["explain", "events.ndjson", "no", "--row", "0", "--index", "hail.index"], "'no'"),
             (["explain", "{}", "no", "--subscriptions", "hail.csv"], "'no' in hail.csv"),
-            (["explain", "{", "storm", "--index", "hail.index"], "not JSON"),
+            (["explain", "{", "storm", "--index", "hail.index"], "no JSON"),
             (["explain", "nothing", "storm", "--index", "hail.index"], "no such file"),
             (["explain", "{}", "--expression", "(" * 10_000], "deep"),
             (["explain", "{}", "--expression", "x" * 100_000], ""),

@@ -12,10 +12,10 @@ attribute only. The rules find what follows from two terms, not from three. Filt
 `rewrite_condition` writes a simplified predicate as one condition. It takes care of strings that
 can be read as times. A comparison of an attribute with such a string has two filters: one compares
 strings with the string, the other native times with the time. A filter for strings alone is written
-with LIKE '%', which is unknown for other values. A filter for native times alone cannot be written;
-it is written with the string, so that the condition includes the filter for strings as well. That
-is right if the simplified predicate has the filter for strings. If not, the filter gets back all
-its terms about native times, because the original predicate had both filters.
+with LIKE '%', which is unknown for other values. The language has no condition for native times
+alone, so their filter is written as the comparison with the string, which includes the filter for
+strings. That is right if the simplified predicate has the filter for strings. If not, the filter
+gets back all its terms about native times, because the original predicate had both filters.
 """
 
 from __future__ import annotations
@@ -227,8 +227,10 @@ class _Simplification:
                 else self.filters[index]
                 for index in indexes
             ]
-            inner = tuple(index - low for index in indexes)
-            results.append(SimplifiedFilters(tuple(filters), inner, tuple(dropped[number])))
+            indexes_in_predicate = tuple(index - low for index in indexes)
+            results.append(
+                SimplifiedFilters(tuple(filters), indexes_in_predicate, tuple(dropped[number]))
+            )
         return results
 
 

@@ -1,4 +1,4 @@
-"""`find_covered_predicates` finds subscriptions of one subscriber that others make redundant.
+"""`find_covered_predicates` finds the redundant subscriptions of a subscriber.
 
 A predicate is a disjunction of filters. A predicate covers another if each filter of the other is
 covered by one of its filters. The answers are certain, but not all covered predicates are found.
@@ -28,22 +28,19 @@ def find_covered_predicates(
 ) -> dict[int, int]:
     """Return the covered predicates, each with a predicate that covers it and stays.
 
+    Of predicates that cover each other and expire together, the first stays.
+
     Parameters
     ----------
     predicates : sequence of Predicate
         Simplified, each by itself. Predicates without filters match nothing and are skipped.
     expires : sequence of int
         When each predicate expires. No predicate covers one that expires later.
-
-    Returns
-    -------
-    dict of int to int
-        Of predicates that cover each other and expire together, the first stays.
     """
-    work = _Predicates(predicates, np.array(expires, np.int64))
-    work.drop_beside_always_true()
-    work.drop_covered()
-    return {number: _last_coverer(work.coverer_of, number) for number in work.coverer_of}
+    remaining = _Predicates(predicates, np.array(expires, np.int64))
+    remaining.drop_covered_by_always_true()
+    remaining.drop_covered()
+    return {number: _last_coverer(remaining.coverer_of, number) for number in remaining.coverer_of}
 
 
 class _Predicates:
@@ -66,7 +63,7 @@ class _Predicates:
         self.owner = np.array(owners, np.int64)
         self.rows = FilterRows(rows, TermTable(list(numbers)))
 
-    def drop_beside_always_true(self) -> None:
+    def drop_covered_by_always_true(self) -> None:
         """Drop the predicates that a predicate which is always true covers."""
         for coverer in sorted(
             np.flatnonzero(self.is_always_true), key=lambda k: (-self.expires[k], k)

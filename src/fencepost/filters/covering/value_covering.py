@@ -65,7 +65,7 @@ class LikePattern(NamedTuple):
 
     @property
     def start(self) -> str:
-        """The longest known prefix of all these strings."""
+        """The characters before the first wildcard, with which all these strings begin."""
         return "".join(self.symbols[: _literal_length(self.symbols)])  # type: ignore[arg-type]
 
 

@@ -96,7 +96,7 @@ def _within(a: tuple[Any, ...], b: tuple[Any, ...], distance: float) -> bool:
 
 @cache
 def _metres(a: tuple[Any, Any], b: tuple[Any, Any]) -> float:
-    return float(ellipsoid.metres(*np.array([*a, *b], float)[:, None])[0])
+    return float(ellipsoid.distances_m(*np.array([*a, *b], float)[:, None])[0])
 
 
 _planar = brute_force.holds

@@ -1,7 +1,7 @@
-"""The package `cql2`, which we did not write, reads what we read as the same tree.
+"""The independent package `cql2` reads the expressions that `parse` reads as the same tree.
 
-It hands over numbers as doubles, and not always the nearest one, so numbers are compared to 14
-digits. It takes no empty list, and takes a list of one time for the time, so the inputs have none.
+The package returns numbers as doubles, not always the nearest, so numbers are compared to 14
+digits. It rejects empty lists and reads a list of one time as the time, so the inputs have neither.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ TOKENS = st.sampled_from(
 ).map(lambda token: token.replace("(1_2)", "(1 2)"))
 
 
-def alike(one: Any, other: Any) -> bool:
-    """Whether two values of JSON are the same, numbers to 14 digits."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, bool | str) or isinstance(other, bool | str):
-        return one is other or one == other
-    return isclose(one, other, rel_tol=1e-14)
+def alike(left: Any, right: Any) -> bool:
+    """Return whether two JSON values are equal, with numbers compared to 14 digits."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(alike(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(alike, left, right))
+    if isinstance(left, bool | str) or isinstance(right, bool | str):
+        return left is right or left == right
+    return isclose(left, right, rel_tol=1e-14)
 
 
 def assert_alike(theirs: Any, condition: ast.Condition) -> None:
@@ -45,7 +45,7 @@ def assert_alike(theirs: Any, condition: ast.Condition) -> None:
 
 
 def is_double(condition: ast.Condition) -> bool:
-    """Whether no whole number is beyond those that doubles can count."""
+    """Return whether every whole number of a condition is a double."""
     return not re.search(r"\b[0-9]{16,}\b(?!\.)", render_text(condition))
 
 
@@ -63,7 +63,7 @@ def test_json_means_the_same(condition: ast.Condition) -> None:
 
 @settings(max_examples=500)
 @given(st.lists(TOKENS, max_size=12))
-def test_what_we_take_it_takes_too(tokens: list[str]) -> None:
+def test_the_package_reads_what_parse_reads(tokens: list[str]) -> None:
     text = " ".join(tokens)
     try:
         condition = parse(text)

@@ -1,4 +1,4 @@
-"""Geometry literals against Shapely's own constructors, to the last bit."""
+"""Geometry literals equal the geometries of Shapely's constructors, to the last bit."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ GEOMETRIES: dict[str, Any] = {
 }
 
 
-def literal(place: object) -> Any:
-    condition = parse({"op": "s_intersects", "args": [{"property": "g"}, place]})
+def literal(geometry: object) -> Any:
+    condition = parse({"op": "s_intersects", "args": [{"property": "g"}, geometry]})
     assert isinstance(condition, ast.SpatialCondition)
     assert isinstance(condition.right, ast.Geometry)
     return condition.right
@@ -45,11 +45,11 @@ def literal(place: object) -> Any:
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_a_literal_is_the_geometry_that_shapely_makes(name: str) -> None:
-    found = literal(GEOMETRIES[name])
-    wanted = shapely.transform(shape(GEOMETRIES[name]), lambda xy: xy + 0.0)  # no -0.0
-    assert found.value.wkb == wanted.wkb
-    assert found == ast.Geometry(wanted)
-    assert hash(found) == hash(ast.Geometry(wanted))
+    geometry = literal(GEOMETRIES[name])
+    expected = shapely.transform(shape(GEOMETRIES[name]), lambda xy: xy + 0.0)  # no -0.0
+    assert geometry.value.wkb == expected.wkb
+    assert geometry == ast.Geometry(expected)
+    assert hash(geometry) == hash(ast.Geometry(expected))
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_literal_is_the_geometry_that_shapely_makes(name: str) -> None:
 def test_a_box_is_a_ring_from_its_least_corner(corners: list[float]) -> None:
     x0, y0, x1, y1 = (value + 0.0 for value in corners)
     ring = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
-    found = literal({"bbox": corners})
-    assert found.value.wkb == shapely.Polygon(ring).wkb
-    assert found == literal({"type": "Polygon", "coordinates": [list(map(list, ring))]})
-    assert found != literal({"bbox": [x0, y0, x1, y1 + 1e301]})
+    geometry = literal({"bbox": corners})
+    assert geometry.value.wkb == shapely.Polygon(ring).wkb
+    assert geometry == literal({"type": "Polygon", "coordinates": [list(map(list, ring))]})
+    assert geometry != literal({"bbox": [x0, y0, x1, y1 + 1e301]})
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_box_is_a_ring_from_its_least_corner(corners: list[float]) -> None:
     ],
 )
 def test_numbers_mean_the_same_however_they_are_written(text: str) -> None:
-    """Points without exponents are read at once, others number by number."""
+    """Points without exponents are one token; with exponents each number is a token."""
     plain = f"S_INTERSECTS(g, {text})"
     assert parse(plain) == parse(re.sub(r"(?<=\d)(?=[\s,)])", "e0", plain))
 

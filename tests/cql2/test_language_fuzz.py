@@ -1,4 +1,4 @@
-"""Whatever is given to `parse`, either a tree comes back or a LanguageError."""
+"""For any input `parse` returns a tree or raises LanguageError."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VALUES = st.recursive(
 
 
 def survives(expression: Any) -> bool:
-    """Whether a tree comes back, which can then be written and read again."""
+    """Return whether `parse` returns a tree; if so check that it can be written and read again."""
     try:
         condition = parse(expression)
     except LanguageError:
@@ -91,7 +91,7 @@ def test_any_json(value: Any) -> None:
 @settings(max_examples=300)
 @given(CONDITIONS, st.data())
 def test_expressions_with_a_mistake(condition: ast.Condition, data: st.DataObject) -> None:
-    """A piece is cut out of an expression, or put in where it does not belong."""
+    """A piece of an expression is cut out, or inserted at another position."""
     for text in (render_text(condition), json.dumps(render_json(condition))):
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, min(len(text), start + 5)))

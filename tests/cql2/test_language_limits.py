@@ -1,8 +1,7 @@
-"""No expression ends the process or keeps it busy: also in a thread with a small stack.
+"""No expression ends the process or keeps it busy, even in a thread with a small stack.
 
-The inputs of `HUGE` are those that end a process, or stop it for days, when the package `cql2`
-reads them. They are read in a process of their own, so that a failure here is a failed test and
-not a vanished test run.
+The inputs of `HUGE` end a process, or stop it for days, when the package `cql2` reads them. The
+tests read them in a separate process, so that a failure does not end the test run.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ from tests.waiting import WAIT_S
 SMALL_STACK = 128 * 1024
 
 DEEP = "nests more than 64 deep"
-LONG = "1,000,000 are the most"
+MANY_DIGITS = "at most 1,000 are allowed"
+LONG = "at most 1,000,000 are allowed"
 
-# What to read, and what comes of it: the type of a tree, or a part of the message.
+# By name: a function that makes the input, and the type of its tree or a part of the message.
 HUGE: dict[str, tuple[Callable[[], str], str]] = {
     "brackets": (lambda: "(" * 10_000 + "a" + ")" * 10_000, DEEP),
     "open brackets": (lambda: "(" * 10_000, DEEP),
@@ -58,12 +58,12 @@ HUGE: dict[str, tuple[Callable[[], str], str]] = {
     "JSON": (lambda: '{"op":"not","args":[' * 20_000 + "true" + "]}" * 20_000, DEEP),
     "lists in JSON": (lambda: '{"op":' + "[" * 400_000, DEEP),
     "coordinates in JSON": (lambda: '{"type":"Point","coordinates":' + "[" * 100_000, DEEP),
-    "a string in JSON": (lambda: '{"' + "\\" * 900_000, "no JSON"),
+    "a string in JSON": (lambda: '{"' + "\\" * 900_000, "not JSON"),
     "quotes": (lambda: "a = '" + "''" * 400_000, "not closed"),
-    "digits": (lambda: "a = " + "1" * 900_000, "1,000 are the most"),
-    "digits in JSON": (lambda: '{"op":"=","args":[1,' + "1" * 900_000 + "]}", "1,000 are the most"),
-    "a fraction": (lambda: "a = ." + "1" * 900_000, "1,000 are the most"),
-    "a fraction in JSON": (lambda: '{"bbox":[0.' + "1" * 900_000 + "]}", "1,000 are the most"),
+    "digits": (lambda: "a = " + "1" * 900_000, MANY_DIGITS),
+    "digits in JSON": (lambda: '{"op":"=","args":[1,' + "1" * 900_000 + "]}", MANY_DIGITS),
+    "a fraction": (lambda: "a = ." + "1" * 900_000, MANY_DIGITS),
+    "a fraction in JSON": (lambda: '{"bbox":[0.' + "1" * 900_000 + "]}", MANY_DIGITS),
     "a name": (lambda: "a" * 900_000 + "(1)", "no function"),
     "letters": (lambda: "a" * 10_000_000, LONG),
     "letters in JSON": (lambda: '{"property":"' + "a" * 10_000_000 + '"}', LONG),
@@ -74,7 +74,7 @@ HUGE: dict[str, tuple[Callable[[], str], str]] = {
 
 
 def outcome(text: str) -> str:
-    """The type of the tree, or the message."""
+    """Return the type of the tree of a text, or the message of the error."""
     try:
         return type(parse(text)).__name__
     except LanguageError as error:
@@ -82,14 +82,14 @@ def outcome(text: str) -> str:
 
 
 def print_outcomes() -> None:
-    """What comes of each input, as JSON; called in a process of its own."""
+    """Print the outcome of each input as JSON; called in a separate process."""
     outcomes = {name: outcome(make()) for name, (make, _) in HUGE.items()}
     sys.stdout.write(json.dumps(outcomes))
 
 
 @pytest.mark.parametrize("stack", [None, SMALL_STACK], ids=["main thread", "small stack"])
 def test_the_process_survives(stack: int | None) -> None:
-    script = "from tests.language.test_language_limits import print_outcomes\n"
+    script = "from tests.cql2.test_language_limits import print_outcomes\n"
     if stack is None:
         script += "print_outcomes()"
     else:
@@ -102,12 +102,12 @@ def test_the_process_survives(stack: int | None) -> None:
     assert done.returncode == 0, done.stderr
     outcomes = json.loads(done.stdout)
     assert outcomes.keys() == HUGE.keys()
-    for name, (_, wanted) in HUGE.items():
-        assert wanted in outcomes[name], name
+    for name, (_, expected) in HUGE.items():
+        assert expected in outcomes[name], name
 
 
 def in_thread(stack: int, run: Callable[[], Any]) -> Any:
-    """What `run` returns in a thread with a stack of that size."""
+    """Return what `run` returns in a thread with a stack of `stack` bytes."""
     results: list[Any] = []
     before = threading.stack_size(stack)
     try:
@@ -165,7 +165,7 @@ def test_bounds() -> None:
     with pytest.raises(LanguageError, match="1,000,001 characters"):
         parse(longest + " ")
     parse("a = " + "1" * MAX_DIGITS)
-    with pytest.raises(LanguageError, match="1,000 are the most"):
+    with pytest.raises(LanguageError, match=MANY_DIGITS):
         parse("a = " + "1" * (MAX_DIGITS + 1))
 
 

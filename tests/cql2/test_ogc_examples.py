@@ -1,7 +1,7 @@
-"""One example of each kind in the standard (OGC 21-065r2), in text and in JSON.
+"""Examples of every kind from the standard (OGC 21-065r2), in text and in JSON.
 
-Both encodings give the same tree; the package `cql2` finds our JSON valid by the standard's
-schema. What the standard has and Fencepost has not is refused by name.
+Both encodings give the same tree; the package `cql2` finds the rendered JSON valid by the
+standard's schema. Messages name the features of the standard that Fencepost lacks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What expressions become, what is refused, and what is said about it."""
+"""`parse`: the trees of expressions, the expressions that it rejects, and its messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def equals(left: Value, right: Value) -> Comparison:
 
 
 def value_of(text: str) -> Value:
-    """The value x of ``a = x``."""
+    """Return the value x of ``a = x``."""
     condition = parse(f"a = {text}")
     assert isinstance(condition, Comparison)
     return condition.right
@@ -285,7 +285,7 @@ REFUSED_TEXT = {
     "a = [1]": "lists are written in round brackets",
     "a = 'x": "this string is not closed",
     '"a = 1': "this name is not closed",
-    "a || b": "strings cannot be joined",
+    "a || b": "strings cannot be concatenated",
     "a = \u0661": "no meaning here; saw \u0661",
     "a = \x01": r"saw U\+0001",
     "\ufeffa = 1": "byte order mark",
@@ -321,7 +321,7 @@ REFUSED_TEXT = {
     "date('2020-01-01')": "a condition is expected here, not a time",
     "point(1 2)": "a condition is expected here, not a geometry",
     "(1, 2)": "a condition is expected here, not a list",
-    "null": "NULL is no value",
+    "null": "NULL is not a value",
     "a = null": "write IS NULL",
     "null <> a": "write IS NULL",
     "a between null and 1": "BETWEEN takes no NULL",
@@ -372,13 +372,13 @@ REFUSED_TEXT = {
     "a_contains(a, (b))": "a list holds numbers, strings, booleans and times, not an attribute",
     "a_contains(a, (1, (2, 3)))": "not a list",
     "a_contains(a, (point(1 2)))": "not a geometry",
-    "a_contains(a, (null))": "NULL is no value",
+    "a_contains(a, (null))": "NULL is not a value",
     "a_contains(a, (casei('x')))": "not a string",
     "date(a) = b": "DATE takes a string",
-    "date('2020-02-30') = b": "this is no date; saw '2020-02-30'",
-    "date('2020-01-01T00:00:00Z') = b": "this is no date",
-    "timestamp('2020-01-01') = b": "this is no timestamp",
-    "timestamp('2020-06-30T23:59:60Z') = b": "this is no timestamp",
+    "date('2020-02-30') = b": "this is not a date; saw '2020-02-30'",
+    "date('2020-01-01T00:00:00Z') = b": "this is not a date",
+    "timestamp('2020-01-01') = b": "this is not a timestamp",
+    "timestamp('2020-06-30T23:59:60Z') = b": "this is not a timestamp",
     "t_after(a, interval('2020-01-01'))": "INTERVAL takes 2 arguments, not 1",
     "t_after(a, interval('x', '..'))": "INTERVAL takes attributes, times and '..'; saw 'x'",
     "t_after(a, interval(1, 2))": "INTERVAL takes attributes, times and '..'; saw 1",
@@ -388,8 +388,8 @@ REFUSED_TEXT = {
     # geometries
     "s_within(g, GEOMETRYCOLLECTION(POINT(1 2)))": "GEOMETRYCOLLECTION is not supported",
     "s_within(g, GEOMETRYCOLLECTION EMPTY)": "GEOMETRYCOLLECTION is not supported",
-    "s_within(g, POINT EMPTY)": "an empty POINT is at no place",
-    "s_within(g, POLYGON Z EMPTY)": "an empty POLYGON is at no place",
+    "s_within(g, POINT EMPTY)": "an empty POINT has no location",
+    "s_within(g, POLYGON Z EMPTY)": "an empty POLYGON has no location",
     "s_within(g, POINT(1))": "a point of 2 or 3 or 4 numbers is expected, not of 1",
     "s_within(g, POINT Z(1 2))": "a point of 3 numbers is expected, not of 2",
     "s_within(g, POINT(1, 2))": "a point of 2 or 3 or 4 numbers is expected, not of 1",
@@ -422,9 +422,9 @@ def test_refused_text(text: str) -> None:
 
 P = {"property": "a"}
 REFUSED_JSON: list[tuple[Any, str]] = [
-    ({}, "an object with these members means nothing"),
-    ({"a": 1}, "an object with the member 'a' means nothing"),
-    ({1: 1}, "an object with the member 1 means nothing"),
+    ({}, "an object with these members has no meaning"),
+    ({"a": 1}, "an object with the member 'a' has no meaning"),
+    ({1: 1}, "an object with the member 1 has no meaning"),
     ({"function": {"name": "x"}}, "an object with the member 'function'"),
     ({"op": "="}, 'an operation has a list of "args"'),
     ({"op": "=", "args": 5}, 'an operation has a list of "args"'),
@@ -443,13 +443,16 @@ REFUSED_JSON: list[tuple[Any, str]] = [
     ({"op": "\u017f_within", "args": [P, P]}, "there is no function"),
     ({"op": "=", "args": [{"op": "foo", "args": []}, 1]}, "there is no function 'foo'"),
     ({"op": "!=", "args": [P, 1]}, "there is no function '!='"),
-    ({"op": "date", "args": ["2020-01-01"]}, "'date' is no operation; .* write {\"date\": ...}"),
+    (
+        {"op": "date", "args": ["2020-01-01"]},
+        "'date' is not an operation; .* write {\"date\": ...}",
+    ),
     ({"op": "=", "args": [P, None]}, "write IS NULL"),
     ({"op": "=", "args": [P, float("nan")]}, "the number is not finite"),
     ({"op": "=", "args": [P, float("inf")]}, "the number is not finite"),
     ({"op": "=", "args": [P, 10**1_000]}, "the number is too large"),
-    ({"op": "=", "args": [P, Decimal(1)]}, "a Decimal is no JSON value"),
-    ({"op": "=", "args": [P, {1}]}, "a set is no JSON value"),
+    ({"op": "=", "args": [P, Decimal(1)]}, "a Decimal is not a JSON value"),
+    ({"op": "=", "args": [P, {1}]}, "a set is not a JSON value"),
     ({"op": "=", "args": [P, "\ud800"]}, "half of a surrogate pair"),
     ({"op": "=", "args": [{"property": "\ud800"}, 1]}, "half of a surrogate pair"),
     ({"op": "=", "args": [{"property": 5}, 1]}, "the name of an attribute is a string"),
@@ -474,14 +477,14 @@ REFUSED_JSON: list[tuple[Any, str]] = [
         {"op": "s_within", "args": [P, {"type": "Point", "coordinates": [float("nan"), 1]}]},
         "not usable",
     ),
-    ('{"op": "=", "args": [1, NaN]}', "NaN is no JSON"),
-    ('{"op": "=", "args": [1, -Infinity]}', "-Infinity is no JSON"),
+    ('{"op": "=", "args": [1, NaN]}', "NaN is not JSON"),
+    ('{"op": "=", "args": [1, -Infinity]}', "-Infinity is not JSON"),
     ('{"op": "=", "args": [1, 1e400]}', "too large for a double"),
     ('{"op": "=", "op": "<", "args": [1, 2]}', "has the member 'op' twice"),
     ('{"op": "=", "args": [1, "\\ud800"]}', "half of a surrogate pair"),
-    ('{"op": ', "this is no JSON: expecting value"),
-    ('{"op": "a\nb"}', "this is no JSON: invalid control character"),
-    ('{"op": "=", "args": [1, 1]} x', "this is no JSON: extra data"),
+    ('{"op": ', "this is not JSON: expecting value"),
+    ('{"op": "a\nb"}', "this is not JSON: invalid control character"),
+    ('{"op": "=", "args": [1, 1]} x', "this is not JSON: extra data"),
 ]
 
 
@@ -494,7 +497,7 @@ def test_refused_json(expression: Any, message: str) -> None:
 # ---------------------------------------------------------------------------------------- messages
 
 
-def test_a_message_shows_the_place() -> None:
+def test_a_message_shows_the_position() -> None:
     with pytest.raises(LanguageError) as caught:
         parse("a = 1 AND t_after(b, 5)")
     assert caught.value.position == 21

@@ -1,4 +1,4 @@
-"""What is rendered, as text or as JSON, is read again as the same tree."""
+"""A tree that is written as text or as JSON is read again as the same tree."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.cql2.trees import CONDITIONS, CONDITIONS_IN_JSON
 A = Property("a")
 
 
-def assert_same(found: ast.Condition, expected: ast.Condition) -> None:
-    assert found == expected
-    assert repr(found) == repr(expected)  # 1 and 1.0 are equal, and so are 0.0 and -0.0
-    assert hash(found) == hash(expected)
+def assert_same(condition: ast.Condition, expected: ast.Condition) -> None:
+    assert condition == expected
+    assert repr(condition) == repr(expected)  # 1 and 1.0 are equal, and so are 0.0 and -0.0
+    assert hash(condition) == hash(expected)
 
 
 @given(CONDITIONS)
@@ -43,7 +43,7 @@ def test_json_is_read_again(condition: ast.Condition) -> None:
 
 
 def nested(levels: int) -> list[ast.Condition]:
-    """Trees that are `levels` deep, each by another kind of node."""
+    """Return trees that are `levels` deep, each by another kind of node."""
     negation: ast.Condition = ast.IsTrue(A)
     left: Any = A
     right: Any = A
@@ -148,8 +148,8 @@ def test_trees_that_parse_never_gives(condition: ast.Condition) -> None:
         render_json(condition)
 
 
-def test_what_only_json_can_say() -> None:
+def test_in_with_an_empty_list_is_json_only() -> None:
     with pytest.raises(LanguageError, match="use render_json"):
         render_text(ast.In(A, ()))
-    with pytest.raises(LanguageError, match="two parts"):
+    with pytest.raises(LanguageError, match="two or more parts"):
         render_text(ast.And((ast.IsTrue(A),)))

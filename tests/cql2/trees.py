@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the trees that `parse` can give: every kind of node, in normal form."""
+"""Hypothesis strategies for the trees that `parse` can return, with every kind of node."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ PLACES = PROPERTIES | GEOMETRIES
 
 
 def identity(item: Value) -> tuple[object, ...]:
-    """What makes two items of a list the same: 1 and 1.0 are, 1 and TRUE are not."""
+    """Return the key by which items of a list are distinct: 1 repeats 1.0, TRUE does not."""
     match item:
         case ast.FoldedString(fold, value):
             return fold, *identity(value)
@@ -121,8 +121,8 @@ def identity(item: Value) -> tuple[object, ...]:
     raise AssertionError(item)
 
 
-def _items(items: SearchStrategy[Any], fewest: int) -> SearchStrategy[tuple[Any, ...]]:
-    return st.lists(items, min_size=fewest, max_size=5, unique_by=identity).map(tuple)
+def _items(items: SearchStrategy[Any], min_size: int) -> SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, min_size=min_size, max_size=5, unique_by=identity).map(tuple)
 
 
 LISTS = st.builds(ast.ListLiteral, _items(LITERALS, 0))
@@ -172,13 +172,13 @@ def _alike(build: Callable[..., Condition], count: int) -> SearchStrategy[Condit
     )
 
 
-def _memberships(fewest: int) -> SearchStrategy[Condition]:
+def _memberships(min_size: int) -> SearchStrategy[Condition]:
     return st.one_of(
-        st.builds(ast.In, PROPERTIES, _items(LITERALS | FOLDED_STRINGS, fewest)),
-        st.builds(ast.In, NUMERIC, _items(NUMBERS, fewest)),
-        st.builds(ast.In, TEXTUAL, _items(FOLDED_STRINGS, fewest)),
-        st.builds(ast.In, TEMPORAL, _items(TIMES, fewest)),
-        st.builds(ast.In, LOGICAL, _items(BOOLEANS, fewest)),
+        st.builds(ast.In, PROPERTIES, _items(LITERALS | FOLDED_STRINGS, min_size)),
+        st.builds(ast.In, NUMERIC, _items(NUMBERS, min_size)),
+        st.builds(ast.In, TEXTUAL, _items(FOLDED_STRINGS, min_size)),
+        st.builds(ast.In, TEMPORAL, _items(TIMES, min_size)),
+        st.builds(ast.In, LOGICAL, _items(BOOLEANS, min_size)),
     )
 
 
@@ -188,11 +188,11 @@ COMPARISONS = st.sampled_from(ast.ComparisonOp).flatmap(
 DISTANCES = st.floats(0, allow_infinity=False).map(lambda x: x + 0.0)
 
 
-def _simple(fewest: int) -> SearchStrategy[Condition]:
+def _simple(min_size: int) -> SearchStrategy[Condition]:
     return st.one_of(
         COMPARISONS,
         _alike(ast.Between, 3),
-        _memberships(fewest),
+        _memberships(min_size),
         st.builds(ast.Like, TEXTUAL, PATTERNS),
         st.builds(ast.IsNull, PROPERTIES),
         st.builds(ast.IsTrue, PROPERTIES),
@@ -221,7 +221,7 @@ def _compound(inner: SearchStrategy[Condition]) -> SearchStrategy[Condition]:
 
 
 CONDITIONS = st.recursive(_simple(1), _compound, max_leaves=6)
-"""What text can say."""
+"""Conditions that text can express."""
 
 CONDITIONS_IN_JSON = st.recursive(_simple(0), _compound, max_leaves=6)
-"""What JSON can say: also IN with an empty list."""
+"""Conditions that JSON can express, IN with an empty list included."""

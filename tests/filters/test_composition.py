@@ -14,9 +14,9 @@ KINDS = ("areas", "lines", "points")
 
 
 def areas(rng: np.random.Generator, count: int) -> list[shapely.Geometry]:
-    """Boxes, boxes with holes, filled holes and pairs of boxes on a small lattice."""
-    made: list[shapely.Geometry] = []
-    while len(made) < count:
+    """Return boxes, boxes with holes, triangles and unions of boxes on a small lattice."""
+    boxes: list[shapely.Geometry] = []
+    while len(boxes) < count:
         x, y = rng.integers(0, 4, 2)
         w, h = rng.choice((1, 2, 3, 5, 7), 2)
         area: shapely.Geometry = shapely.box(x, y, x + w, y + h)
@@ -29,11 +29,11 @@ def areas(rng: np.random.Generator, count: int) -> list[shapely.Geometry]:
         elif kind == 3:
             area = shapely.Polygon([(x, y), (x + w, y), (x, y + h)])
         if area.is_valid and area.geom_type in ("Polygon", "MultiPolygon"):
-            made.append(area)
-    return made
+            boxes.append(area)
+    return boxes
 
 
-def others(rng: np.random.Generator, kind: str, count: int) -> list[shapely.Geometry]:
+def geometries(rng: np.random.Generator, kind: str, count: int) -> list[shapely.Geometry]:
     if kind == "areas":
         return areas(rng, count)
     if kind == "points":
@@ -53,7 +53,7 @@ def others(rng: np.random.Generator, kind: str, count: int) -> list[shapely.Geom
 def test_sampled_triples_obey_the_table(kind: str) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
     count = 40_000
-    pool_x = np.array(others(rng, kind, 400), object)
+    pool_x = np.array(geometries(rng, kind, 400), object)
     pool = np.array(areas(rng, 400), object)
     x, b, c = (p[rng.integers(len(p), size=count)] for p in (pool_x, pool, pool))
     xs, bs, cs = Shapes.read_all(x), Shapes.read_all(b), Shapes.read_all(c)
@@ -71,7 +71,7 @@ def test_sampled_triples_obey_the_table(kind: str) -> None:
 
 
 def test_the_table_is_not_looser_than_needed() -> None:
-    """Every entry occurs among areas: the table says no more than is possible."""
+    """Every entry of the table occurs among sampled areas."""
     rng = np.random.default_rng(9)
     nested = [shapely.box(k, k, 11 - k, 11 - k) for k in range(6)] * 8
     pool = np.array(areas(rng, 500) + nested, object)

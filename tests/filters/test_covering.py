@@ -1,4 +1,4 @@
-"""Covering and conflict: sound against the reference, and found where they should be."""
+"""Covering and conflict of terms: sound against the reference, and found in most cases."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ A, B = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))", "POLYGON((3 3, 6 3, 6 6, 3 6, 3 3))
 
 
 def term(text: str) -> Term:
-    """The one term of a condition."""
-    ((found,),) = to_filters(parse(text))
-    return found
+    """Return the term of a condition that has one term only."""
+    ((only,),) = to_filters(parse(text))
+    return only
 
 
 # -------------------------------------------------------------------------------------- soundness
@@ -34,7 +34,7 @@ def term(text: str) -> Term:
 ORDER = ("=", "<>", "<", "<=", ">", ">=")
 SOME_NUMBERS = ("0", "1", "2", "2.5", "-7", "9007199254740992", "9007199254740993", "1e300")
 SOME_WORDS = ("''", "'a'", "'ab'", "'b'", "'é'", "'x%y'")
-FORMS = (
+PATTERNS = (
     *("%", "a%", "ab%", "a%b", "%b", "%a%", "_", "__", "a_", "_b", "a_b", "ab", "", "a\\_b"),
     *("x\\%y", "%%", "_%", "%_", "é%", "a%b%"),
 )
@@ -51,13 +51,13 @@ POOLS: dict[str, tuple[list[str], list[object]]] = {
     ),
     "strings": (
         [f"v {op} {word}" for op, word in product(ORDER, SOME_WORDS)]
-        + [f"v LIKE '{form}'" for form in FORMS]
+        + [f"v LIKE '{pattern}'" for pattern in PATTERNS]
         + ["v IN ('a', 'b')", "v IN ('a', 'ab', 'é')", "v IN ('x%y', 'a_b')"],
         [*WORDS, "aab", "abb", "aXb", "bb", "ba", "a%", "é!", "zz", "a_bc", "Ab", "a\ud800"],
     ),
     "folded strings": (
         [f"CASEI(v) {op} {word}" for op, word in product(ORDER, SOME_WORDS[1:4])]
-        + [f"CASEI(v) LIKE '{form}'" for form in FORMS[:6]],
+        + [f"CASEI(v) LIKE '{pattern}'" for pattern in PATTERNS[:6]],
         [*WORDS, "AB", "aB"],
     ),
     "booleans": (
@@ -96,7 +96,7 @@ POOLS: dict[str, tuple[list[str], list[object]]] = {
 
 
 def related_areas() -> list[BaseGeometry]:
-    """Areas that share edges and corners, lie in each other, have holes and several parts."""
+    """Return areas that share edges and corners, contain each other, have holes or parts."""
     return [
         box(0, 0, 4, 4),
         box(1, 1, 3, 3),
@@ -112,7 +112,7 @@ def related_areas() -> list[BaseGeometry]:
 
 
 def events_around() -> list[BaseGeometry]:
-    """Points, lines and areas in and around `related_areas`."""
+    """Return points, lines and areas in and around `related_areas`."""
     rng = random.Random(5)
     lines = [
         LineString(rng.sample(list(product(range(6), repeat=2)), rng.randint(2, 3)))
@@ -125,18 +125,22 @@ def events_around() -> list[BaseGeometry]:
         *lines,
         *related_areas(),
         *(box(x, y, x + w, y + w) for x, y, w in product((0, 2, 3), (0, 1), (1, 4))),
-        *(one for one in LATTICE[16::6] if one.geom_type in ("Polygon", "MultiPolygon")),
+        *(
+            geometry
+            for geometry in LATTICE[16::6]
+            if geometry.geom_type in ("Polygon", "MultiPolygon")
+        ),
     ]
 
 
 THIN = ("POINT(1 1)", "LINESTRING(0 0, 4 4)", "MULTIPOINT((0 0), (4 4))", "LINESTRING(4 4, 0 0)")
-FUNCTIONS = tuple(one.name for one in SpatialFunction)
+FUNCTIONS = tuple(function.name for function in SpatialFunction)
 POOLS["areas"] = (
-    [f"{function}(v, {one.wkt})" for function in FUNCTIONS for one in related_areas()],
+    [f"{function}(v, {area.wkt})" for function in FUNCTIONS for area in related_areas()],
     [*events_around()],
 )
 POOLS["points and lines"] = (
-    [f"{function}(v, {one})" for function, one in product(FUNCTIONS, (*THIN, A))],
+    [f"{function}(v, {wkt})" for function, wkt in product(FUNCTIONS, (*THIN, A))],
     [*events_around()[::2], *map(shapely.from_wkt, THIN)],
 )
 POOLS["distances"] = (
@@ -145,7 +149,7 @@ POOLS["distances"] = (
         for function in ("S_DWITHIN", "S_BEYOND", "S_SAMEPLACE", "S_CLOSER", "S_ALLWITHIN")
         for place in ("POINT(1 1)", A)
         for distance in (0, 1, 2, 1e308)
-        if function != "S_CLOSER" or distance  # to be closer than 0 is no single term
+        if function != "S_CLOSER" or distance  # closer than 0 is not a single term
     ]
     + ["S_INTERSECTS(v, POINT(1 1))"],
     [*events_around()[::4]],
@@ -153,8 +157,8 @@ POOLS["distances"] = (
 
 
 @cache
-def judged(pool: str) -> tuple[list[Term], np.ndarray]:
-    """The terms of a pool and their negations, and which events satisfy each."""
+def evaluated(pool: str) -> tuple[list[Term], np.ndarray]:
+    """Return the terms of a pool and their negations, and which events satisfy each term."""
     texts, values = POOLS[pool]
     events = [{"v": value, "w": 1} for value in (*values, *STRANGE)]
     true, false = [], []
@@ -163,59 +167,59 @@ def judged(pool: str) -> tuple[list[Term], np.ndarray]:
         true.append([outcome is True for outcome in outcomes])
         false.append([outcome is False for outcome in outcomes])
     terms = [term(text) for text in (*texts, "v IS NULL")]
-    terms += [Term(one.check, not one.negated) for one in terms]
+    terms += [Term(negated.check, not negated.negated) for negated in terms]
     return terms, np.array(true + false)
 
 
-def every_pair(terms: Sequence[Term], ask: int) -> np.ndarray:
+def every_pair(terms: Sequence[Term], kind: int) -> np.ndarray:
     rows = np.arange(len(terms))
     first, second = np.repeat(rows, len(rows)), np.tile(rows, len(rows))
-    return TermTable(terms).ask(ask, first, second).reshape(len(rows), len(rows))
+    return TermTable(terms).test(kind, first, second).reshape(len(rows), len(rows))
 
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_covering_is_sound(pool: str) -> None:
-    """What a covered term matches, the coverer matches: all pairs, all events of the pool."""
-    terms, truth = judged(pool)
-    found = every_pair(terms, COVERS)
-    # counted[i, j]: events that satisfy j and not i.
-    counted = (~truth).astype(int) @ truth.T.astype(int)
-    wrong = np.argwhere(found & (counted > 0))
+    """Each event of a pool that satisfies a covered term satisfies the covering term."""
+    terms, truth = evaluated(pool)
+    covering = every_pair(terms, COVERS)
+    # refutations[i, j]: the number of events that satisfy j and not i.
+    refutations = (~truth).astype(int) @ truth.T.astype(int)
+    wrong = np.argwhere(covering & (refutations > 0))
     assert [(terms[i], terms[j]) for i, j in wrong[:3]] == []
-    assert found.diagonal().all()
+    assert covering.diagonal().all()
 
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_conflict_is_sound(pool: str) -> None:
     """No event satisfies two terms that conflict."""
-    terms, truth = judged(pool)
-    found = every_pair(terms, CONFLICTS)
-    counted = truth.astype(int) @ truth.T.astype(int)
-    wrong = np.argwhere(found & (counted > 0))
+    terms, truth = evaluated(pool)
+    conflicting = every_pair(terms, CONFLICTS)
+    refutations = truth.astype(int) @ truth.T.astype(int)
+    wrong = np.argwhere(conflicting & (refutations > 0))
     assert [(terms[i], terms[j]) for i, j in wrong[:3]] == []
-    assert (found == found.T).all()
+    assert (conflicting == conflicting.T).all()
 
 
-def test_most_of_what_holds_is_found() -> None:
-    """Where the events of a pool allow a covering or a conflict, it is found for the most part."""
-    found = {}
+def test_most_coverings_and_conflicts_are_found() -> None:
+    """Most coverings and conflicts that no event of a pool refutes are found."""
+    found_share = {}
     for pool in ("numbers", "times", "booleans", "strings", "lists", "areas"):
-        terms, truth = judged(pool)
+        terms, truth = evaluated(pool)
         covered = (~truth).astype(int) @ truth.T.astype(int) == 0
-        apart = truth.astype(int) @ truth.T.astype(int) == 0
-        found[pool] = (
+        disjoint = truth.astype(int) @ truth.T.astype(int) == 0
+        found_share[pool] = (
             (every_pair(terms, COVERS) & covered).sum() / covered.sum(),
-            (every_pair(terms, CONFLICTS) & apart).sum() / apart.sum(),
+            (every_pair(terms, CONFLICTS) & disjoint).sum() / disjoint.sum(),
         )
-    assert all(min(found[pool]) > 0.9 for pool in ("numbers", "times", "booleans", "strings"))
-    assert min(found["lists"]) > 0.85
-    # An area says less than two numbers: much follows only from how three areas lie.
-    assert min(found["areas"]) > 0.5
+    assert all(min(found_share[pool]) > 0.9 for pool in ("numbers", "times", "booleans", "strings"))
+    assert min(found_share["lists"]) > 0.85
+    # Fewer are found for areas, since many follow from the relations of three areas only.
+    assert min(found_share["areas"]) > 0.5
 
 
 # ------------------------------------------------------------------------------------- by example
 
-COVERING = [  # the first covers the second
+COVERING = [  # the first term covers the second
     ("v <> 0", "v > 10"),
     ("v > 5", "v > 7"),
     ("v >= 5", "v > 5"),
@@ -312,13 +316,13 @@ NEITHER = [
     ("v = 'a'", "CASEI(v) = 'b'"),
     ("v LIKE 'a\\_b'", "v LIKE 'a_b%'"),
     ("A_CONTAINS(v, ('a'))", "A_CONTAINS(v, ('b'))"),
-    # A text has the words of '!' whatever it is; a list has it or not.
+    # Every text has all words of '!', since there are none; a list may lack the item '!'.
     ("A_OVERLAPS(v, ('a', '!'))", "A_OVERLAPS(v, ('!', 'b'))"),
-    # Of a text the first is unknown.
+    # The first term is unknown for a text.
     ("A_OVERLAPS(v, (1, 'a'))", "A_OVERLAPS(v, ('a'))"),
     ("S_DWITHIN(v, POINT(1 1), 5)", "S_DWITHIN(v, POINT(2 2), 4)"),
     ("S_DWITHIN(v, POINT(1 1), 5)", "S_SAMEPLACE(v, POINT(1 1), 4)"),
-    # Relations to points and lines do not compose as those to areas do.
+    # Relations to points and lines do not compose like relations to areas.
     ("EH_INSIDE(v, LINESTRING(0 0, 4 0))", "EH_INSIDE(v, LINESTRING(1 0, 2 0))"),
     (f"EH_DISJOINT(v, {A})", "EH_EQUALS(v, POINT(9 9))"),
 ]
@@ -337,9 +341,9 @@ def test_two_terms_conflict(first: str, second: str) -> None:
 
 @pytest.mark.parametrize(("first", "second"), NEITHER)
 def test_two_terms_do_neither(first: str, second: str) -> None:
-    one, other = term(first), term(second)
-    assert not covers(one, other)
-    assert not conflicts(one, other)
+    a, b = term(first), term(second)
+    assert not covers(a, b)
+    assert not conflicts(a, b)
 
 
 def test_the_published_example_of_a_conflict_is_refuted_by_an_event() -> None:

@@ -1,4 +1,4 @@
-"""How distances on the ellipsoid are decided where bounds do not tell."""
+"""`evaluate_near` on the ellipsoid, for distances so near to the bound that kernels are unsure."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def measured(a: Shapes, b: Shapes) -> float:
     return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, math.inf, new_tree_scratch(1)))
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
-    a, b = shapes(one), shapes(other)
+@pytest.mark.parametrize(("first_wkt", "second_wkt"), PAIRS)
+def test_the_finest_value_decides(first_wkt: str, second_wkt: str) -> None:
+    a, b = shapes(first_wkt), shapes(second_wkt)
     value = min(measured(a, b), measured(b, a))
     below = math.nextafter(value, 0.0)
     assert within(a, b, value) == UNSURE
@@ -64,9 +64,9 @@ def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
 
 def test_beyond_is_the_contrary_of_within() -> None:
     rng = random.Random(4)
-    for one, other in PAIRS:
+    for first, second in PAIRS:
         for distance in [0.0, -1.0, math.inf, *(10 ** rng.uniform(-3, 7.3) for _ in range(20))]:
-            a, b = shapes(one), shapes(other)
+            a, b = shapes(first), shapes(second)
             inside = evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, a, b, distance)
             assert evaluate_near(Space.WGS84, NearFunction.S_BEYOND, a, b, distance) != inside
             assert evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, b, a, distance) == inside
@@ -81,8 +81,8 @@ def test_same_place_is_about_the_centroids() -> None:
     assert centroids_within_wgs84(a.arrays, 0, b.arrays, 0, right + 1e-3) == YES
     for distance in (0.0, 1.0, right - 1e-3, right + 1e-3, math.nan, math.inf):
         for first, second in ((a, b), (b, a)):
-            found = evaluate_near(Space.WGS84, NearFunction.S_SAMEPLACE, first, second, distance)
-            assert found == (distance > right), distance
+            is_near = evaluate_near(Space.WGS84, NearFunction.S_SAMEPLACE, first, second, distance)
+            assert is_near == (distance > right), distance
 
 
 def test_same_place_is_less_than_the_bound() -> None:

@@ -1,4 +1,4 @@
-"""A condition as filters: how many, of which checks, and that the form does not matter."""
+"""`to_filters`: the number and the checks of the filters, and equal filters of equal conditions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_truth_of_a_condition_is_that_of_the_reference(text: str, event: Eve
 
 
 @given(TEXT_EXPRESSIONS)
-def test_twice_not_is_nothing(text: str) -> None:
+def test_double_negation(text: str) -> None:
     condition = parse(text)
     assert to_filters(ast.Not(ast.Not(condition))) == to_filters(condition)
 
@@ -39,13 +39,13 @@ def test_the_laws_of_de_morgan(first: str, second: str) -> None:
 
 
 @given(TEXT_EXPRESSIONS)
-def test_an_alternative_said_twice_is_one(text: str) -> None:
+def test_a_repeated_alternative_is_dropped(text: str) -> None:
     condition = parse(text)
     assert to_filters(ast.Or((condition, condition))) == to_filters(condition)
 
 
 @pytest.mark.parametrize(
-    ("text", "turned"),
+    ("text", "mirrored"),
     [
         ("1 < n", "n > 1"),
         ("'a' = s", "s = 'a'"),
@@ -63,9 +63,9 @@ def test_an_alternative_said_twice_is_one(text: str) -> None:
         ("n IN (1)", "n = 1"),
     ],
 )
-def test_a_constant_may_stand_on_either_side(text: str, turned: str) -> None:
-    assert to_filters(parse(text)) == to_filters(parse(turned))
-    assert to_filters(parse(f"NOT ({text})")) == to_filters(parse(f"NOT ({turned})"))
+def test_a_constant_may_stand_on_either_side(text: str, mirrored: str) -> None:
+    assert to_filters(parse(text)) == to_filters(parse(mirrored))
+    assert to_filters(parse(f"NOT ({text})")) == to_filters(parse(f"NOT ({mirrored})"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_constant_may_stand_on_either_side(text: str, turned: str) -> None:
         *(("T_DISJOINT(t, DATE('2020-01-01'))", 2), ("T_INTERSECTS(t, DATE('2020-01-01'))", 1)),
     ],
 )
-def test_how_many_filters_there_are(text: str, count: int) -> None:
+def test_the_number_of_filters(text: str, count: int) -> None:
     assert len(to_filters(parse(text))) == count
 
 
@@ -96,10 +96,10 @@ def test_too_many_filters_are_refused() -> None:
 @given(TEXT_EXPRESSIONS)
 def test_the_columns_are_of_the_properties(text: str) -> None:
     condition = parse(text)
-    asked = {p.name for p in ast.properties(condition)}
+    names = {p.name for p in ast.properties(condition)}
     for terms in to_filters(condition):
         for term in terms:
-            assert {p.name for p in ast.properties(term.check.column.source)} <= asked
+            assert {p.name for p in ast.properties(term.check.column.source)} <= names
 
 
 @pytest.mark.parametrize("function", list(ast.NearFunction))

@@ -1,4 +1,4 @@
-"""Texts of one form ask the same as when each is read by itself."""
+"""A bound query template means the same as the parsed text."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _STOP_WORDS = Tokenizer.without(["the"])
 
 
 @pytest.fixture(autouse=True)
-def _no_forms_known() -> None:
+def _forget_templates() -> None:
     query_templates.known_templates.clear()
 
 
 def bind_text(text: str, space: Space) -> BoundTemplate | None:
-    """As if the form of the text had been seen before."""
+    """Bind a text twice: the first call notes its key, the second learns the template."""
     query_templates.bind_text(text, space)
     return query_templates.bind_text(text, space)
 
 
-def _table(asked: object, columns: ColumnRegistry, compact: bool) -> list[object]:
+def _table(filters: object, columns: ColumnRegistry, compact: bool) -> list[object]:
     table = FilterTable(columns, compact)
-    table.add(0, asked)  # type: ignore[arg-type]
+    table.add(0, filters)  # type: ignore[arg-type]
     return list(_flat(table.arrays()))
 
 
@@ -47,27 +47,30 @@ def _flat(value: object) -> list[object]:
     if hasattr(value, "arrays"):
         value = value.arrays
     if isinstance(value, tuple):
-        return [one for part in value for one in _flat(part)]
+        return [item for part in value for item in _flat(part)]
     return [value]
 
 
-def _agrees(text: str, space: Space = Space.PLANAR) -> bool:
-    """Whether a text is of a form; then it asks what its tree asks, and a bad one is none."""
+def _is_bound(text: str, space: Space = Space.PLANAR) -> bool:
+    """Return whether a template binds a text; if so check that the filters equal the parser's.
+
+    The shapes of a template that binds an invalid text must be invalid.
+    """
     columns = ColumnRegistry(_STOP_WORDS, space)
     try:
         expected = to_filters(parse(text, space), space)
     except LanguageError:
         expected = None
-    own = bind_text(text, space)
-    if own is None:
+    bound = bind_text(text, space)
+    if bound is None:
         return False
     if expected is None:
-        assert not own.has_valid_shapes(), text
-        assert invalid_rows([own]) == {0}
+        assert not bound.has_valid_shapes(), text
+        assert invalid_rows([bound]) == {0}
         return False
-    assert not invalid_rows([own])
+    assert not invalid_rows([bound])
     for compact in (False, True):
-        assert _table(own, columns, compact) == _table(expected, columns, compact), text
+        assert _table(bound, columns, compact) == _table(expected, columns, compact), text
     return True
 
 
@@ -123,7 +126,7 @@ def _geometries(draw: st.DrawFn) -> str:
 
 @st.composite
 def _conditions(draw: st.DrawFn) -> str:
-    own = draw(st.sampled_from(["price", "size", "kind", '"quoted"', "a1"]))
+    name = draw(st.sampled_from(["price", "size", "kind", '"quoted"', "a1"]))
     n, m, s, t = draw(_NUMBERS), draw(_NUMBERS), draw(_STRINGS), draw(_STRINGS)
     op = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "<>"]))
     relation = draw(st.sampled_from(["S_INTERSECTS", "s_within", "EH_OVERLAP", "S_DISJOINT"]))
@@ -133,24 +136,24 @@ def _conditions(draw: st.DrawFn) -> str:
     return draw(
         st.sampled_from(
             [
-                f"{own} {op} {n}",
-                f"{own} {op} {s}",
-                f"{own} BETWEEN {n} AND {m}",
-                f"{own} IN ({s}, {t})",
-                f"{own} IN ({s}, {n})",
-                f"{own} LIKE {s}",
+                f"{name} {op} {n}",
+                f"{name} {op} {s}",
+                f"{name} BETWEEN {n} AND {m}",
+                f"{name} IN ({s}, {t})",
+                f"{name} IN ({s}, {n})",
+                f"{name} LIKE {s}",
                 f"{relation}(place, {g})",
                 f"{relation}(place, {g})",
                 f"{near}(place, {g}, {n})",
                 f"{listed}(words, ({s}, {t}))",
                 f"{listed}(words, ({s}))",
-                f"{own} IS NOT NULL",
-                f"flag AND {own} = {own}",
-                f"{own} > DATE({s})",
-                f"{n} < {own}",
-                f"({own} = {n} AND kind = {s})",
-                f"({own} = {n} OR kind = {s})",
-                f"{own} + 1 > {n}",
+                f"{name} IS NOT NULL",
+                f"flag AND {name} = {name}",
+                f"{name} > DATE({s})",
+                f"{n} < {name}",
+                f"({name} = {n} AND kind = {s})",
+                f"({name} = {n} OR kind = {s})",
+                f"{name} + 1 > {n}",
             ]
         )
     )
@@ -160,9 +163,9 @@ _TEXTS = st.lists(_conditions(), min_size=1, max_size=3).map(" AND ".join)
 
 
 @given(st.lists(_TEXTS, min_size=1, max_size=2), st.sampled_from(Space))
-def test_a_text_of_a_form_asks_what_its_tree_asks(texts: list[str], space: Space) -> None:
+def test_a_bound_template_means_what_the_tree_means(texts: list[str], space: Space) -> None:
     for text in texts:
-        _agrees(text, space)
+        _is_bound(text, space)
 
 
 _COMMON = [
@@ -176,14 +179,14 @@ _COMMON = [
 ]
 
 
-def test_the_commonest_texts_are_of_a_form() -> None:
+def test_the_most_frequent_texts_have_templates() -> None:
     for text in _COMMON:
-        assert _agrees(text)
-        assert _agrees(re.sub(r"\b([0-9]+)\b", r"\g<1>0", text))
+        assert _is_bound(text)
+        assert _is_bound(re.sub(r"\b([0-9]+)\b", r"\g<1>0", text))
     assert len(query_templates.known_templates) == len(_COMMON)
 
 
-def test_literals_of_a_known_form_may_be_anything() -> None:
+def test_changed_texts_of_a_known_template() -> None:
     rng = random.Random(5)
     pieces = [
         "'",
@@ -204,35 +207,35 @@ def test_literals_of_a_known_form_may_be_anything() -> None:
         "AND",
         "\n",
     ]
-    of_a_form = 0
+    bound_count = 0
     for _ in range(3_000):
         text = rng.choice(_COMMON)
         bind_text(text, Space.PLANAR)
         for _ in range(rng.randint(1, 2)):
-            at = rng.randrange(len(text) + 1)
-            text = text[:at] + rng.choice(pieces) + text[at + rng.randint(0, 2) :]
-        of_a_form += _agrees(text)
-    assert of_a_form > 300
+            position = rng.randrange(len(text) + 1)
+            text = text[:position] + rng.choice(pieces) + text[position + rng.randint(0, 2) :]
+        bound_count += _is_bound(text)
+    assert bound_count > 300
 
 
-def test_equal_conditions_of_one_text_are_one() -> None:
+def test_a_repeated_condition_has_no_template() -> None:
     bind_text("kind = 'a' AND kind = 'b'", Space.PLANAR)
-    assert not _agrees("kind = 'a' AND kind = 'a'")
-    assert _agrees("price > 3 AND price < 3")
+    assert not _is_bound("kind = 'a' AND kind = 'a'")
+    assert _is_bound("price > 3 AND price < 3")
 
 
-def test_a_string_that_is_a_time_is_left_to_the_reader_of_any_text() -> None:
-    assert _agrees("kind = 'a'")
+def test_a_string_that_is_a_time_is_left_to_the_parser() -> None:
+    assert _is_bound("kind = 'a'")
     assert bind_text("kind = '2024-05-01'", Space.PLANAR) is None
-    assert _agrees("kind = '2024-05-99'")
+    assert _is_bound("kind = '2024-05-99'")
 
 
-def test_half_a_surrogate_pair_is_left_to_it_too() -> None:
-    assert _agrees("kind = 'é'")
+def test_half_a_surrogate_pair_is_left_to_the_parser() -> None:
+    assert _is_bound("kind = 'é'")
     assert bind_text("kind = '\ud800'", Space.PLANAR) is None
 
 
-def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_is_learned_from_the_second_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert query_templates.bind_text("a = 1", Space.PLANAR) is None
     assert query_templates.bind_text("b = 1", Space.PLANAR) is None
     assert query_templates.bind_text("a = 2", Space.PLANAR) is not None
@@ -240,14 +243,14 @@ def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert query_templates.bind_text("a = 3", Space.PLANAR) is not None
 
 
-def test_few_forms_are_kept() -> None:
+def test_the_number_of_templates_is_bounded() -> None:
     for k in range(2 * query_templates.MAX_TEMPLATES):
         bind_text(f"a{'b' * (k % 50)}_{'c' * (k // 50)} = 1", Space.PLANAR)
     assert 0 < len(query_templates.known_templates) <= query_templates.MAX_TEMPLATES
 
 
 @pytest.mark.parametrize("number", ["9007199254740993", "-0", "-0.0", "1e400", "1" * 40])
-def test_numbers_that_are_no_plain_doubles_are_left_to_it_too(number: str) -> None:
-    assert _agrees("price = 7")
-    assert _agrees("price = -7")
-    assert not _agrees(f"price = {number}")
+def test_numbers_that_are_not_plain_doubles_are_left_to_the_parser(number: str) -> None:
+    assert _is_bound("price = 7")
+    assert _is_bound("price = -7")
+    assert not _is_bound(f"price = {number}")

@@ -1,4 +1,4 @@
-"""The simplifier: the three rules, the same droppings as by trying all pairs, the same matches."""
+"""The simplifier: its three rules by example, against brute force, and that matches stay."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def of(text: str) -> SimplifiedFilters:
 
 
 def rules(text: str) -> list[int]:
-    """The rules that drop something, in the order of the filters."""
-    return [one.rule for one in of(text).dropped]
+    """Return the rules that drop a filter or a term, in the order of the filters."""
+    return [removal.rule for removal in of(text).dropped]
 
 
 # ------------------------------------------------------------------------------------- by example
@@ -117,31 +117,34 @@ def rules(text: str) -> list[int]:
         ),
     ],
 )
-def test_what_is_left(text: str, same_as: str) -> None:
+def test_the_remaining_filters(text: str, same_as: str) -> None:
     assert list(of(text).filters) == to_filters(parse(same_as))
 
 
 def test_the_reasons() -> None:
-    given = to_filters(parse("n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b"))
-    (low, high), (six, two), eight = given[0], given[1], given[2]
-    assert [(one.rule, one.filter, one.terms, one.because) for one in simplify(given).dropped] == [
+    filters = to_filters(parse("n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b"))
+    (low, high), (six, two), eight = filters[0], filters[1], filters[2]
+    assert [
+        (removal.rule, removal.filter, removal.terms, removal.because)
+        for removal in simplify(filters).dropped
+    ] == [
         (1, 0, (low, high), (low, high)),
         (2, 1, (two,), (six,)),
         (3, 2, eight, (six,)),
     ]
-    assert simplify(given).places == (1,)
+    assert simplify(filters).indexes == (1,)
 
 
-def test_of_two_that_are_equal_one_stays() -> None:
-    one, other = to_filters(parse("n > 5 AND m > 3 OR n > 5 AND m > 4"))
-    assert simplify([one, one, one]).filters == (one,)
-    assert simplify([one, one[::-1]]).filters == (one,)
-    assert simplify([(*one, *one)]).filters == (one,)
-    assert simplify([(*one, *one)]).dropped[0].rule == 2
-    assert simplify([other, one, other]).places == (1,)
+def test_one_of_two_equal_filters_stays() -> None:
+    first, second = to_filters(parse("n > 5 AND m > 3 OR n > 5 AND m > 4"))
+    assert simplify([first, first, first]).filters == (first,)
+    assert simplify([first, first[::-1]]).filters == (first,)
+    assert simplify([(*first, *first)]).filters == (first,)
+    assert simplify([(*first, *first)]).dropped[0].rule == 2
+    assert simplify([second, first, second]).indexes == (1,)
 
 
-def test_of_those_that_cover_each_other_the_first_stays() -> None:
+def test_the_first_of_filters_that_cover_each_other_stays() -> None:
     first, second = parse("NOT (n < 4)"), parse("n >= 4")
     assert simplify(to_filters(ast.Or((first, second)))).filters == tuple(to_filters(first))
     assert simplify(to_filters(ast.Or((second, first)))).filters == tuple(to_filters(second))
@@ -152,7 +155,7 @@ def test_of_those_that_cover_each_other_the_first_stays() -> None:
         "POLYGON((1 1, 0 1, 0 0.5, 0 0, 1 0, 1 1))",
     )
     both = of(f"EH_MEET(g, {square}) OR EH_MEET(g, {again}) OR S_TOUCHES(g, {square})")
-    assert both.places == (0,)
+    assert both.indexes == (0,)
 
 
 def test_nothing_and_everything() -> None:
@@ -183,39 +186,43 @@ SIMPLE = [
 ]
 
 
-class World:
-    """Terms that have to do with each other, what covers what, and events that satisfy some.
+class TermPool:
+    """Terms, which of them cover or conflict, and events that satisfy some of them.
 
-    The terms are about few attributes and about geometries that share coordinates. Whether an
-    event satisfies a term is the reference's word on the condition that the term was made from.
+    The terms are about few attributes and about geometries that share coordinates. The reference
+    decides whether an event satisfies the condition that a term comes from.
     """
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         places = self._places(rng)
         texts = [self._text(rng, [place.wkt for place in places]) for _ in range(120)]
-        made = {}
+        text_of_term = {}
         for text in texts:
-            ((found,),) = to_filters(parse(text))
-            made[found] = text
-        self.terms = list(made)
+            ((term,),) = to_filters(parse(text))
+            text_of_term[term] = text
+        self.terms = list(text_of_term)
         rows = np.arange(len(self.terms))
         first, second = np.repeat(rows, len(rows)), np.tile(rows, len(rows))
         table = TermTable(self.terms)
         square = len(rows), len(rows)
-        self.covers = table.ask(COVERS, first, second).reshape(square)
-        self.conflicts = table.ask(CONFLICTS, first, second).reshape(square)
+        self.covers = table.test(COVERS, first, second).reshape(square)
+        self.conflicts = table.test(CONFLICTS, first, second).reshape(square)
         events = [self._event(rng, places) for _ in range(60)]
-        conditions = [parse(text) for text in made.values()]
-        self.truth = np.array([[matches(one, event) for event in events] for one in conditions])
+        conditions = [parse(text) for text in text_of_term.values()]
+        self.truth = np.array(
+            [[matches(condition, event) for event in events] for condition in conditions]
+        )
 
     @staticmethod
     def _places(rng: random.Random) -> list[BaseGeometry]:
         family = FAMILIES[rng.choice(("lattice", "tilings", "rewritten"))]
-        made: list[BaseGeometry] = []
-        while len(made) < 8:
-            made += [one for one in family(rng) if one.geom_type != "LinearRing"]
-        return made + [affinity.translate(one, 100, 100) for one in made[:3]]
+        geometries: list[BaseGeometry] = []
+        while len(geometries) < 8:
+            geometries += [
+                geometry for geometry in family(rng) if geometry.geom_type != "LinearRing"
+            ]
+        return geometries + [affinity.translate(geometry, 100, 100) for geometry in geometries[:3]]
 
     @staticmethod
     def _text(rng: random.Random, places: Sequence[str]) -> str:
@@ -233,11 +240,17 @@ class World:
     @staticmethod
     def _event(rng: random.Random, places: Sequence[BaseGeometry]) -> dict[str, object]:
         def place() -> BaseGeometry:
-            one = rng.choice(places)
-            corner = Point(rng.choice(shapely.get_coordinates(one).tolist()))
-            near = [one, corner, one.representative_point(), shapely.boundary(one), one.envelope]
-            near += [LineString([corner, one.representative_point()]), corner.buffer(0.5, 1)]
-            return rng.choice([shape for shape in near if not shape.is_empty and shape.is_valid])
+            geometry = rng.choice(places)
+            corner = Point(rng.choice(shapely.get_coordinates(geometry).tolist()))
+            nearby = [
+                geometry,
+                corner,
+                geometry.representative_point(),
+                shapely.boundary(geometry),
+                geometry.envelope,
+            ]
+            nearby += [LineString([corner, geometry.representative_point()]), corner.buffer(0.5, 1)]
+            return rng.choice([shape for shape in nearby if not shape.is_empty and shape.is_valid])
 
         event: dict[str, object] = {
             **{name: rng.choice((*range(7), 2.5, -1)) for name in "nm"},
@@ -254,109 +267,109 @@ class World:
         return event
 
     def filters(self, rng: random.Random, count: int) -> list[tuple[int, ...]]:
-        """Filters as tuples of term numbers, many of them about one column."""
+        """Return filters as tuples of term numbers, many of them about one column."""
         numbers = range(len(self.terms))
-        made = []
+        filters = []
         for _ in range(count):
             column = self.terms[rng.choice(numbers)].check.column
-            alike = [k for k in numbers if self.terms[k].check.column == column]
+            same_column = [k for k in numbers if self.terms[k].check.column == column]
             size = rng.choice((1, 2, 2, 2, 3, 4))
-            pool = alike if rng.random() < 0.3 and len(alike) >= size else numbers
-            made.append(tuple(rng.sample(pool, size)))
-        return made
+            candidates = same_column if rng.random() < 0.3 and len(same_column) >= size else numbers
+            filters.append(tuple(rng.sample(candidates, size)))
+        return filters
 
-    def matched(self, some: Iterable[Iterable[int]]) -> NDArray[np.bool_]:
-        """Which events satisfy one of the filters."""
-        found = np.zeros(self.truth.shape[1], bool)
-        for one in some:
-            found |= self.truth[list(one)].all(axis=0)
-        return found
+    def matched(self, filters: Iterable[Iterable[int]]) -> NDArray[np.bool_]:
+        """Return which events satisfy one of the filters."""
+        matched = np.zeros(self.truth.shape[1], bool)
+        for terms in filters:
+            matched |= self.truth[list(terms)].all(axis=0)
+        return matched
 
 
-worlds = cache(World)
+pools = cache(TermPool)
 SEEDS = range(6)
 
 
-def with_terms(world: World, some: Iterable[Iterable[int]]) -> list[Filter]:
-    return [tuple(world.terms[term] for term in one) for one in some]
+def with_terms(pool: TermPool, filters: Iterable[Iterable[int]]) -> list[Filter]:
+    return [tuple(pool.terms[term] for term in terms) for terms in filters]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_matches_stays_the_same(seed: int) -> None:
-    world = worlds(seed)
+def test_matches_stay_the_same(seed: int) -> None:
+    pool = pools(seed)
     rng = random.Random(seed)
-    numbers = {term: number for number, term in enumerate(world.terms)}
+    numbers = {term: number for number, term in enumerate(pool.terms)}
     changed = matched = 0
     for _ in range(100):
-        given = world.filters(rng, rng.choice((1, 2, 4, 8, 20)))
-        result = simplify(with_terms(world, given))
-        left = [[numbers[term] for term in terms] for terms in result.filters]
-        assert (world.matched(left) == world.matched(given)).all()
-        changed += left != [list(one) for one in given]
-        matched += bool(world.matched(given).any())
+        filters = pool.filters(rng, rng.choice((1, 2, 4, 8, 20)))
+        result = simplify(with_terms(pool, filters))
+        remaining = [[numbers[term] for term in terms] for terms in result.filters]
+        assert (pool.matched(remaining) == pool.matched(filters)).all()
+        changed += remaining != [list(terms) for terms in filters]
+        matched += bool(pool.matched(filters).any())
     assert changed > 30
     assert matched > 30
 
 
 @pytest.mark.parametrize("blocks", [(64, 4), (3, 2)], ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_same_is_dropped_as_by_trying_all_pairs(
+def test_simplify_drops_the_same_as_brute_force(
     seed: int, blocks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(covering_index, "_FIRST_BLOCK", blocks[0])
     monkeypatch.setattr(covering_index, "_GROWTH", blocks[1])
     monkeypatch.setattr(covering_index, "_ROWS", 7)
     monkeypatch.setattr(filter_rows, "_CELLS", 50)
-    world = worlds(seed)
+    pool = pools(seed)
     rng = random.Random(seed)
     dropped = {1: 0, 2: 0, 3: 0}
     for count in (5, 20, 60, 100):
-        given = world.filters(rng, count)
-        result = simplify(with_terms(world, given))
-        left, kept = dropped_by_trying_all(world, given)
-        assert result.places == tuple(kept)
-        assert list(result.filters) == with_terms(world, (left[k] for k in kept))
-        for one in result.dropped:
-            dropped[one.rule] += 1
+        filters = pool.filters(rng, count)
+        result = simplify(with_terms(pool, filters))
+        remaining, kept = simplified_by_brute_force(pool, filters)
+        assert result.indexes == tuple(kept)
+        assert list(result.filters) == with_terms(pool, (remaining[k] for k in kept))
+        for removal in result.dropped:
+            dropped[removal.rule] += 1
     assert min(dropped.values()) > 10, dropped
 
 
-def dropped_by_trying_all(
-    world: World, given: Sequence[tuple[int, ...]]
+def simplified_by_brute_force(
+    pool: TermPool, filters: Sequence[tuple[int, ...]]
 ) -> tuple[dict[int, list[int]], list[int]]:
-    """The three rules, written down: what is left of each filter, and which are kept."""
-    left: dict[int, list[int]] = {}
-    for k, terms in enumerate(given):
-        if not any(world.conflicts[one, other] for one in terms for other in terms):
-            left[k] = list(terms)
+    """Apply the three rules to all pairs. Return the remaining terms, and the filters that stay."""
+    remaining: dict[int, list[int]] = {}
+    for k, terms in enumerate(filters):
+        if not any(pool.conflicts[first, second] for first in terms for second in terms):
+            remaining[k] = list(terms)
             for term in reversed(terms):
-                if any(world.covers[term, other] for other in left[k] if other != term):
-                    left[k].remove(term)
-    kept = list(left)
-    for k in reversed(list(left)):
-        if any(covers_filter(world, left[other], left[k]) for other in kept if other != k):
+                if any(pool.covers[term, second] for second in remaining[k] if second != term):
+                    remaining[k].remove(term)
+    kept = list(remaining)
+    for k in reversed(list(remaining)):
+        if any(covers_filter(pool, remaining[other], remaining[k]) for other in kept if other != k):
             kept.remove(k)
-    return left, kept
+    return remaining, kept
 
 
-def covers_filter(world: World, first: Iterable[int], second: Iterable[int]) -> bool:
-    return all(any(world.covers[one, other] for other in second) for one in first)
+def covers_filter(pool: TermPool, first: Iterable[int], second: Iterable[int]) -> bool:
+    return all(any(pool.covers[a, b] for b in second) for a in first)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_reason_holds(seed: int) -> None:
-    world = worlds(seed)
-    given = with_terms(world, world.filters(random.Random(seed), 80))
-    result = simplify(given)
-    for one in result.dropped:
-        if one.rule == 1:
-            assert one.terms == given[one.filter]
-            assert {*one.because} <= {*one.terms}
-            assert conflicts(one.because[0], one.because[-1])
-        elif one.rule == 2:
-            assert {*one.terms, *one.because} <= {*given[one.filter]}
-            assert covers(one.terms[0], one.because[0])
+    pool = pools(seed)
+    filters = with_terms(pool, pool.filters(random.Random(seed), 80))
+    result = simplify(filters)
+    for removal in result.dropped:
+        if removal.rule == 1:
+            assert removal.terms == filters[removal.filter]
+            assert {*removal.because} <= {*removal.terms}
+            assert conflicts(removal.because[0], removal.because[-1])
+        elif removal.rule == 2:
+            assert {*removal.terms, *removal.because} <= {*filters[removal.filter]}
+            assert covers(removal.terms[0], removal.because[0])
         else:
-            assert one.terms == given[one.filter]
-            assert one.because in result.filters
-            assert all(any(covers(a, b) for b in one.terms) for a in one.because)
+            assert removal.terms == filters[removal.filter]
+            assert removal.because in result.filters
+            assert all(any(covers(a, b) for b in removal.terms) for a in removal.because)

@@ -300,7 +300,9 @@ def _operand_of_json(source: object, whole: object) -> Operand:
                     raise LanguageError(f"{error}; saw {short_repr(source)}") from None
         if "type" in source:
             try:
-                return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, source, given=source)))
+                return Region(
+                    compile_geometry(ParseNode(NodeKind.GEOMETRY, source, json_value=source))
+                )
             except SemanticError as refused:
                 raise refused.error_in_json() from None
     raise _invalid(whole)
@@ -338,9 +340,11 @@ def circle(x: object, y: object, radius: object) -> Region:
         raise ValueError("a circle needs a radius above 0; write POINT(x y) for a point")
     mapping = {"type": "Point", "coordinates": [x, y]}
     try:
-        return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, mapping, given=mapping)), reach)
+        return Region(
+            compile_geometry(ParseNode(NodeKind.GEOMETRY, mapping, json_value=mapping)), reach
+        )
     except SemanticError as refused:
-        raise ValueError(refused.what) from None
+        raise ValueError(refused.problem) from None
 
 
 def _length(value: object, what: str) -> float:

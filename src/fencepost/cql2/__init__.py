@@ -1,22 +1,21 @@
-"""Expressions: CQL2 text or JSON in, one tree out, and back to text or JSON.
+"""CQL2: `parse` reads text and JSON into a syntax tree; `render_text` and `render_json` write it.
 
-- `ast`: The tree of an expression: frozen values without behaviour, and how to walk them
-- `condition_builder`: From parts to the conditions of the tree
-- `expression_limits`: How large an expression may be
-- `geometry_literals`: Geometry literals: well-known text, GeoJSON and boxes into Shapely
-  geometries that are valid
-- `json_reader`: CQL2 JSON into parts, from its text or from mappings that are decoded already
-- `keywords`: The names of the language: keywords, functions and types of geometry, in small
-  letters
-- `lexer`: CQL2 text into tokens, and a place among them with what every reader of text does there
-- `literals`: From parts to the values of the tree: literals read and checked, types known where
-  they are
-- `parse_tree`: What the two readers hand to the compiler: an expression as it was written,
-  unjudged
-- `parser`: The front door: an expression in, its tree out
-- `text_reader`: CQL2 text into parts, by precedence climbing
-- `wkt_coordinates`: The coordinates of a geometry in well-known text, as the lists of GeoJSON
-- `writer`: From the tree back to CQL2 text and CQL2 JSON
+    text  --text_reader-->  parse tree  --condition_builder, literals-->  ast  --writer-->  text
+    JSON  --json_reader-->                                                                  JSON
+
+- `ast`: the syntax tree: its conditions, its values, and how to walk it
+- `parser`: `parse`, the entry point
+- `lexer`: CQL2 text to tokens, and the cursor over tokens that readers of text share
+- `text_reader`: CQL2 text to a parse tree, by precedence climbing
+- `wkt_coordinates`: the coordinates of a geometry in well-known text
+- `json_reader`: CQL2 JSON to a parse tree
+- `parse_tree`: the parse tree: an expression as it is written, before names and types are checked
+- `condition_builder`: the parse tree to the conditions of the syntax tree
+- `literals`: the parse tree to the values of the syntax tree
+- `geometry_literals`: geometries and boxes to valid Shapely geometries
+- `keywords`: keywords, functions and geometry types
+- `expression_limits`: how large an expression may be
+- `writer`: the syntax tree to CQL2 text and CQL2 JSON
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The tree of an expression: frozen values without behaviour, and how to walk them.
+"""The syntax tree of an expression: frozen nodes without behaviour, and functions that walk it.
 
-Two kinds of node. A *condition* is true, false or unknown of an event; a *value* is a number,
-string, boolean, time, geometry or list. The parser has resolved names to the enumerations here,
-put literals in normal form, and refused what has no meaning, so that what walks a tree needs no
-error handling.
+There are two kinds of node. A *condition* is true, false or unknown for an event; a *value* is a
+number, string, boolean, time, geometry or list. The parser resolves names to the enumerations
+below, normalizes literals and rejects expressions without a meaning, so code that walks a tree
+needs no error handling.
 
 Times are whole nanoseconds since 1970-01-01T00:00:00Z; a date is its first instant, in UTC.
 """
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ComparisonOp(Enum):
-    """How two numbers, two strings, two booleans or two times compare."""
+    """An operator that compares two numbers, strings, booleans or times."""
 
     EQ = "="
     NE = "<>"
@@ -32,7 +32,7 @@ class ComparisonOp(Enum):
 
 
 class ArithmeticOp(Enum):
-    """Arithmetic. DIV and REMAINDER cut towards zero; nothing is divided by zero."""
+    """An arithmetic operator. DIV and REMAINDER truncate towards zero."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -44,7 +44,7 @@ class ArithmeticOp(Enum):
 
 
 class SpatialFunction(Enum):
-    """Relations of two geometries: the OGC's eight, and the eight exclusive ones."""
+    """A relation of two geometries: S_ are the OGC's eight, EH_ the eight exclusive relations."""
 
     S_INTERSECTS = "s_intersects"
     S_DISJOINT = "s_disjoint"
@@ -65,8 +65,10 @@ class SpatialFunction(Enum):
 
 
 class NearFunction(Enum):
-    """Distances of two geometries: at most, more than, less than; of their centroids: less than;
-    of their farthest points: at most.
+    """A bound on a distance of two geometries.
+
+    S_DWITHIN: at most the bound. S_BEYOND: more. S_CLOSER: less. S_SAMEPLACE: less, between the
+    centroids. S_ALLWITHIN: at most, between the farthest points.
     """
 
     S_DWITHIN = "s_dwithin"
@@ -77,7 +79,7 @@ class NearFunction(Enum):
 
 
 class TemporalFunction(Enum):
-    """Relations of two intervals of time; an instant is an interval of no length."""
+    """A relation of two spans of time; an instant is a span of no length."""
 
     T_AFTER = "t_after"
     T_BEFORE = "t_before"
@@ -97,7 +99,7 @@ class TemporalFunction(Enum):
 
 
 class ArrayFunction(Enum):
-    """Relations of two lists, taken as sets."""
+    """A relation of two lists, taken as sets."""
 
     A_CONTAINS = "a_contains"
     A_CONTAINEDBY = "a_containedby"
@@ -106,7 +108,7 @@ class ArrayFunction(Enum):
 
 
 class StringFold(Enum):
-    """What a comparison of strings overlooks: case, or accents."""
+    """What is removed from strings before they are compared: case or accents."""
 
     CASEI = "casei"
     ACCENTI = "accenti"
@@ -124,9 +126,9 @@ class Property:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number:
-    """A number; integers are exact, whatever their size.
+    """A number; integers are exact at any size.
 
-    1 and 1.0 are different trees: arithmetic is exact with the one, in doubles with the other.
+    1 and 1.0 are different nodes: arithmetic is exact with 1, and in doubles with 1.0.
     """
 
     value: int | float
@@ -158,7 +160,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """An instant, in nanoseconds since 1970. `date_only`: it was written as a date."""
+    """An instant, in nanoseconds since 1970. `date_only`: the expression has it as a date."""
 
     nanoseconds: int
     date_only: bool = False
@@ -166,7 +168,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A span of time between two instants; None is unbounded on that side."""
+    """A span of time between two instants; an end that is None is unbounded."""
 
     start: Time | Property | None
     end: Time | Property | None
@@ -187,7 +189,7 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class ListLiteral:
-    """A list of literals, taken as a set; repeated ones are dropped."""
+    """A list of literals, taken as a set; the parser drops repeated items."""
 
     items: tuple[Number | String | Boolean | Time, ...]
 
@@ -228,21 +230,21 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """True if all are; false if one is."""
+    """True if all parts are true; false if one part is false."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True if one is; false if all are."""
+    """True if one part is true; false if all parts are false."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """True if the part is false; unknown if it is unknown."""
+    """True if the part is false; unknown if the part is unknown."""
 
     part: Condition
 
@@ -256,7 +258,7 @@ class IsTrue:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of two values of one type; of different types it is unknown."""
+    """A comparison of two values; unknown if their types differ."""
 
     op: ComparisonOp
     left: Value
@@ -265,7 +267,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """low <= value <= high."""
+    """True if low <= value <= high."""
 
     value: Value
     low: Value
@@ -274,7 +276,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """Whether a value equals one of a list of literals."""
+    """True if a value equals one of a list of literals."""
 
     value: Value
     items: tuple[Value, ...]
@@ -282,7 +284,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Whether a string has a form: % is any run of characters, _ any one, \\ a plain next one."""
+    """True if a string matches a pattern: % is any run of characters, _ any one, \\ escapes."""
 
     value: Value
     pattern: Value
@@ -290,7 +292,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether the event lacks an attribute, or has null there; never unknown."""
+    """True if the event lacks an attribute or has null for it; never unknown."""
 
     value: Property
 
@@ -354,24 +356,24 @@ Condition: TypeAlias = (
 
 
 def walk(node: object, *leaves: type) -> Iterator[object]:
-    """A node and every node below it, in the order of the text.
+    """Yield a node and every node below it, in the order of the text.
 
-    leaves : types of nodes of which nothing below is wanted.
+    leaves : types of nodes whose children are not visited.
     """
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
+    stack = [node]
+    while stack:
+        node = stack.pop()
         if isinstance(node, tuple):
-            waiting += reversed(node)
+            stack += reversed(node)
             continue
         yield node
         if not isinstance(node, leaves):
-            waiting += [getattr(node, name) for name in reversed(getattr(node, "__slots__", ()))]
+            stack += [getattr(node, name) for name in reversed(getattr(node, "__slots__", ()))]
 
 
-def properties(node: object) -> Iterator[Property]:
-    """Every property in a tree."""
-    return (one for one in walk(node, ListLiteral) if isinstance(one, Property))
+def properties(tree: object) -> Iterator[Property]:
+    """Yield every property in a tree."""
+    return (node for node in walk(tree, ListLiteral) if isinstance(node, Property))
 
 
 def fold_condition(
@@ -381,17 +383,18 @@ def fold_condition(
     any_of: Callable[[list[T]], T],
     negated: bool = False,
 ) -> T:
-    """What AND and OR make of the conditions that they join, with NOT pushed down to those.
+    """Fold a condition from its atoms upwards, with NOT pushed down to the atoms.
 
     Parameters
     ----------
     condition : Condition
     atom : callable
-        From a condition that is not AND, OR or NOT, and whether it is negated.
+        Returns the result for an atom, a condition that is not AND, OR or NOT, and whether it is
+        negated.
     all_of, any_of : callable
-        From what the parts came to, where all must be true, or one.
+        Return the result for a conjunction and a disjunction, from the results of their parts.
     negated : bool
-        Whether the contrary of the condition is meant.
+        Whether to fold the negation of the condition.
     """
     if isinstance(condition, (And, Or)):
         folded = [fold_condition(part, atom, all_of, any_of, negated) for part in condition.parts]
@@ -402,9 +405,9 @@ def fold_condition(
 
 
 def replace_atoms(condition: Condition, atom: Callable[[Condition], Condition]) -> Condition:
-    """The condition with others in place of those that AND, OR and NOT join.
+    """Replace the atoms of a condition, which are joined by AND, OR and NOT.
 
-    It is the same object where `atom` returns each as it was.
+    Returns the condition itself if `atom` returns every atom unchanged.
     """
     match condition:
         case And(parts) | Or(parts):

@@ -1,4 +1,4 @@
-"""From parts to the conditions of the tree."""
+"""`compile_condition` turns a parse tree into a condition of the syntax tree, or rejects it."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ from fencepost.cql2.literals import (
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 
 
-def compile_condition(part: ParseNode) -> Condition:
-    """The condition that a part stands for.
+def compile_condition(node: ParseNode) -> Condition:
+    """Return the condition of a parse node.
 
     Raises
     ------
-    Refused
-        Where it stands for none, or for one that has no meaning.
+    SemanticError
+        If it is no condition, or a condition without a meaning.
     """
-    if part.kind is NodeKind.CALL:
-        compile_call = _CALLS.get(part.value)
+    if node.kind is NodeKind.CALL:
+        compile_call = _CALLS.get(node.value)
         if compile_call is not None:
-            return compile_call(part)
-        if part.value not in OPERATIONS:
-            raise unknown_function_error(part)
-    value = compile_value(part)
+            return compile_call(node)
+        if node.value not in OPERATIONS:
+            raise unknown_function_error(node)
+    value = compile_value(node)
     if isinstance(value, Boolean):
         return value
     if isinstance(value, Property):
         return IsTrue(value)
     raise SemanticError(
-        part,
+        node,
         f"a condition is expected here, not {type_name(value)}",
         "compare it with something, such as a > 1",
     )
@@ -78,74 +78,74 @@ def compile_condition(part: ParseNode) -> Condition:
 # ---------------------------------------------------------------------------------------- logic
 
 
-def _and(part: ParseNode) -> And:
-    return And(_flat(part, And))
+def _and(node: ParseNode) -> And:
+    return And(_flat(node, And))
 
 
-def _or(part: ParseNode) -> Or:
-    return Or(_flat(part, Or))
+def _or(node: ParseNode) -> Or:
+    return Or(_flat(node, Or))
 
 
-def _flat(part: ParseNode, kind: type[And | Or]) -> tuple[Condition, ...]:
-    if len(part.args) < 2:
+def _flat(node: ParseNode, kind: type[And | Or]) -> tuple[Condition, ...]:
+    if len(node.args) < 2:
         raise SemanticError(
-            part,
-            f"{part.value.upper()} takes two or more conditions, not {len(part.args)}",
+            node,
+            f"{node.value.upper()} takes two or more conditions, not {len(node.args)}",
             "write a single condition by itself",
         )
-    parts: list[Condition] = []
-    for arg in part.args:
+    conditions: list[Condition] = []
+    for arg in node.args:
         condition = compile_condition(arg)
-        parts += condition.parts if isinstance(condition, kind) else (condition,)
-    return tuple(parts)
+        conditions += condition.parts if isinstance(condition, kind) else (condition,)
+    return tuple(conditions)
 
 
-def _not(part: ParseNode) -> Not:
-    check_argument_count(part, 1)
-    return Not(compile_condition(part.args[0]))
+def _not(node: ParseNode) -> Not:
+    check_argument_count(node, 1)
+    return Not(compile_condition(node.args[0]))
 
 
 # ----------------------------------------------------------------------------------- comparison
 
 
-def _comparison(part: ParseNode) -> Comparison:
-    check_argument_count(part, 2)
-    name, (first, second) = part.value, part.args
+def _comparison(node: ParseNode) -> Comparison:
+    check_argument_count(node, 2)
+    name, (first, second) = node.value, node.args
     left, right = compile_scalar(first, name), compile_scalar(second, name)
-    _check_same_kind(part, left, right)
+    _check_same_type(node, left, right)
     return Comparison(COMPARISON_OPS[name], left, right)
 
 
-def _between(part: ParseNode) -> Between:
-    check_argument_count(part, 3)
-    value, low, high = (compile_scalar(arg, "BETWEEN") for arg in part.args)
-    for one, other in ((value, low), (value, high), (low, high)):
-        _check_same_kind(part, one, other)
+def _between(node: ParseNode) -> Between:
+    check_argument_count(node, 3)
+    value, low, high = (compile_scalar(arg, "BETWEEN") for arg in node.args)
+    for left, right in ((value, low), (value, high), (low, high)):
+        _check_same_type(node, left, right)
     return Between(value, low, high)
 
 
-def _check_same_kind(part: ParseNode, one: Value, other: Value) -> None:
-    kind, other_kind = type_name(one), type_name(other)
-    if kind is not None and other_kind is not None and kind != other_kind:
+def _check_same_type(node: ParseNode, left: Value, right: Value) -> None:
+    left_type, right_type = type_name(left), type_name(right)
+    if left_type is not None and right_type is not None and left_type != right_type:
         raise SemanticError(
-            part,
-            f"{kind} cannot be compared with {other_kind}",
+            node,
+            f"{left_type} cannot be compared with {right_type}",
             "give both the same type",
         )
 
 
-def _in(part: ParseNode) -> In:
-    check_argument_count(part, 2)
-    value = compile_scalar(part.args[0], "IN")
-    listed = part.args[1]
-    if listed.kind is not NodeKind.LIST:
-        raise SemanticError(listed, "IN takes a list of literals", "write a IN (1, 2, 3)")
+def _in(node: ParseNode) -> In:
+    check_argument_count(node, 2)
+    value = compile_scalar(node.args[0], "IN")
+    list_node = node.args[1]
+    if list_node.kind is not NodeKind.LIST:
+        raise SemanticError(list_node, "IN takes a list of literals", "write a IN (1, 2, 3)")
     items: list[Value] = []
-    for arg in listed.args:
+    for arg in list_node.args:
         item = compile_scalar(arg, "IN")
         if not _is_literal(item):
             raise SemanticError(arg, "a list after IN holds literals only", "compare with = and OR")
-        _check_same_kind(part, value, item)
+        _check_same_type(node, value, item)
         items.append(item)
     return In(value, tuple(drop_duplicates(items)))
 
@@ -156,43 +156,43 @@ def _is_literal(value: Value) -> bool:
     return isinstance(value, (Number, String, Boolean, Time))
 
 
-def _like(part: ParseNode) -> Like:
-    check_argument_count(part, 2)
-    value = compile_scalar(part.args[0], "LIKE")
+def _like(node: ParseNode) -> Like:
+    check_argument_count(node, 2)
+    value = compile_scalar(node.args[0], "LIKE")
     if not isinstance(value, (Property, String, FoldedString)):
         raise SemanticError(
-            part.args[0],
+            node.args[0],
             f"LIKE takes a string or an attribute, not {type_name(value)}",
             "compare other types with =",
         )
-    pattern = compile_scalar(part.args[1], "LIKE")
+    pattern = compile_scalar(node.args[1], "LIKE")
     text: Value = pattern
     while isinstance(text, FoldedString):
         text = text.value
     if not isinstance(text, String):
         raise SemanticError(
-            part.args[1],
+            node.args[1],
             "the pattern of LIKE is a string",
             "write it in single quotes, perhaps within CASEI() or ACCENTI()",
         )
     backslashes = len(text.value) - len(text.value.rstrip("\\"))
     if backslashes % 2:
         raise SemanticError(
-            part.args[1],
-            "the pattern ends in a backslash that has nothing to act on",
+            node.args[1],
+            "the pattern ends in a backslash, which escapes the character behind it",
             "write \\\\ for a backslash",
         )
     return Like(value, pattern)
 
 
-def _is_null(part: ParseNode) -> IsNull:
-    check_argument_count(part, 1)
-    value = compile_value(part.args[0])
+def _is_null(node: ParseNode) -> IsNull:
+    check_argument_count(node, 1)
+    value = compile_value(node.args[0])
     if not isinstance(value, Property):
         raise SemanticError(
-            part.args[0],
+            node.args[0],
             f"IS NULL takes an attribute, not {type_name(value)}",
-            "ask for each attribute by itself",
+            "test each attribute by itself",
         )
     return IsNull(value)
 
@@ -200,9 +200,9 @@ def _is_null(part: ParseNode) -> IsNull:
 # -------------------------------------------------------------------------- space, time, lists
 
 
-def _spatial(part: ParseNode) -> SpatialCondition:
-    check_argument_count(part, 2)
-    name, (left, right) = part.value, part.args
+def _spatial(node: ParseNode) -> SpatialCondition:
+    check_argument_count(node, 2)
+    name, (left, right) = node.value, node.args
     return SpatialCondition(
         SPATIAL_FUNCTIONS[name],
         compile_spatial_operand(left, name),
@@ -210,9 +210,9 @@ def _spatial(part: ParseNode) -> SpatialCondition:
     )
 
 
-def _near(part: ParseNode) -> NearCondition:
-    check_argument_count(part, 3)
-    name, (left, right, distance) = part.value, part.args
+def _near(node: ParseNode) -> NearCondition:
+    check_argument_count(node, 3)
+    name, (left, right, distance) = node.value, node.args
     return NearCondition(
         NEAR_FUNCTIONS[name],
         compile_spatial_operand(left, name),
@@ -221,21 +221,21 @@ def _near(part: ParseNode) -> NearCondition:
     )
 
 
-def _distance(part: ParseNode, function: str) -> float:
+def _distance(node: ParseNode, function: str) -> float:
     advice = "give a distance of 0 or more: in the units of the coordinates, or metres on wgs84"
-    if part.kind is not NodeKind.NUMBER or part.value < 0:
-        raise SemanticError(part, f"the third argument of {function.upper()} is a distance", advice)
+    if node.kind is not NodeKind.NUMBER or node.value < 0:
+        raise SemanticError(node, f"the third argument of {function.upper()} is a distance", advice)
     try:
-        distance = float(part.value)
+        distance = float(node.value)
     except OverflowError:
-        raise SemanticError(part, "the distance is too large", advice) from None
+        raise SemanticError(node, "the distance is too large", advice) from None
     assert isfinite(distance)
     return distance + 0.0
 
 
-def _temporal(part: ParseNode) -> TemporalCondition:
-    check_argument_count(part, 2)
-    name, (left, right) = part.value, part.args
+def _temporal(node: ParseNode) -> TemporalCondition:
+    check_argument_count(node, 2)
+    name, (left, right) = node.value, node.args
     return TemporalCondition(
         TEMPORAL_FUNCTIONS[name],
         compile_temporal_operand(left, name),
@@ -243,9 +243,9 @@ def _temporal(part: ParseNode) -> TemporalCondition:
     )
 
 
-def _array(part: ParseNode) -> ArrayCondition:
-    check_argument_count(part, 2)
-    name, (left, right) = part.value, part.args
+def _array(node: ParseNode) -> ArrayCondition:
+    check_argument_count(node, 2)
+    name, (left, right) = node.value, node.args
     return ArrayCondition(
         ARRAY_FUNCTIONS[name], compile_list_operand(left, name), compile_list_operand(right, name)
     )

@@ -1,7 +1,7 @@
-"""How large an expression may be.
+"""Limits on the size of an expression, checks of them, and their messages.
 
-Everything that reads an expression takes time in proportion to its length, and stack in
-proportion to its depth; these bounds keep both small, in a thread with a small stack too.
+Code that reads an expression takes time in proportion to its length and stack in proportion to its
+depth. The limits keep both small, also in a thread with a small stack.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import re
 from fencepost.errors import LanguageError
 
 MAX_LENGTH = 1_000_000
-"""Characters of an expression, as text or as JSON."""
+"""Maximum number of characters of an expression, as text or as JSON."""
 
 MAX_DEPTH = 64
-"""How deep operations, brackets, NOT and minus signs may nest. ``a OR b OR c`` does not nest,
-``a + b + c`` does: it is ``(a + b) + c``."""
+"""Maximum nesting of operations, brackets, NOT and minus signs. ``a OR b OR c`` does not nest;
+``a + b + c`` does, since it is ``(a + b) + c``."""
 
 MAX_NODES = 100_000
-"""Values and operations together; the coordinates of a geometry do not count."""
+"""Maximum number of values and operations together; the coordinates of a geometry do not count."""
 
 MAX_DIGITS = 1_000
-"""Characters of one number."""
+"""Maximum number of characters of a number."""
 
-# An operation in JSON is an object in a list; a multi-polygon is four lists in an object.
+# In JSON an operation is an object in a list; a multi-polygon is four lists in an object.
 _MAX_JSON_DEPTH = 2 * MAX_DEPTH + 8
 
 _JSON_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -38,7 +38,7 @@ def check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         raise LanguageError(
             f"character {error.start + 1} of the expression is half of a surrogate pair, which "
-            f"is no character; saw {text[error.start]!a}; decode the text as UTF-8",
+            f"is not a character; saw {text[error.start]!a}; decode the text as UTF-8",
             error.start,
         ) from None
 
@@ -57,15 +57,15 @@ def check_json_nesting(text: str) -> None:
 
 
 def too_long_message(length: int) -> str:
-    """What to say of an expression that has too many characters."""
+    """Return the message for an expression that has too many characters."""
     return (
-        f"the expression has {length:,} characters and {MAX_LENGTH:,} are the most; "
+        f"the expression has {length:,} characters; at most {MAX_LENGTH:,} are allowed; "
         "split it into several subscriptions, or use simpler geometries"
     )
 
 
 def too_deep_message() -> str:
-    """What to say of an expression that nests too deep."""
+    """Return the message for an expression that nests too deep."""
     return (
         f"the expression nests more than {MAX_DEPTH} deep; write chains of AND and OR flat "
         "(a OR b OR c; in JSON one operation with many args), and long lists of values with IN"
@@ -73,7 +73,7 @@ def too_deep_message() -> str:
 
 
 def too_many_nodes_message() -> str:
-    """What to say of an expression that has too many parts."""
+    """Return the message for an expression that has too many nodes."""
     return (
         f"the expression has more than {MAX_NODES:,} values and operations; "
         "split it into several subscriptions"
@@ -81,5 +81,5 @@ def too_many_nodes_message() -> str:
 
 
 def too_many_digits_message(length: int) -> str:
-    """What to say of a number that is written with too many characters."""
-    return f"a number of {length:,} characters is too long; {MAX_DIGITS:,} are the most"
+    """Return the message for a number that has too many characters."""
+    return f"a number has {length:,} characters; at most {MAX_DIGITS:,} are allowed"

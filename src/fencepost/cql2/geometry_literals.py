@@ -1,4 +1,4 @@
-"""Geometry literals: well-known text, GeoJSON and boxes into Shapely geometries that are valid."""
+"""Geometry literals: `compile_geometry` and `compile_bbox` return valid Shapely geometries."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ _TYPES = tuple(GEOJSON_TYPE.values())
 _NUMBERS = {int, float}
 
 
-def compile_geometry(part: ParseNode) -> Geometry:
-    """The geometry of a GeoJSON mapping, in the plane.
+def compile_geometry(node: ParseNode) -> Geometry:
+    """Return the geometry of a node whose value is a GeoJSON mapping; z and m are dropped.
 
     Raises
     ------
-    Refused
-        Where it is of no type that is supported, or not valid.
+    SemanticError
+        If its type is not supported, or it is not valid.
     """
-    mapping = part.value
+    mapping = node.value
     kind = mapping.get("type")
     if kind == "GeometryCollection":
-        raise SemanticError(part, "GeometryCollection is not supported", COLLECTION_ADVICE)
+        raise SemanticError(node, "GeometryCollection is not supported", COLLECTION_ADVICE)
     if not isinstance(kind, str) or kind not in _TYPES:
         raise SemanticError(
-            part,
+            node,
             f"there is no geometry type {short_repr(kind)}",
             f"give one of {', '.join(_TYPES)}",
         )
     if kind == "Point":
         coordinates = mapping.get("coordinates")
         if type(coordinates) is list and len(coordinates) > 1:
-            place = _doubles(coordinates[:2])
-            if place:
-                return Geometry(shapely.Point(place))
+            position = _doubles(coordinates[:2])
+            if position:
+                return Geometry(shapely.Point(position))
     raw = read_geometry(dict(mapping))
     problems = Shapes.lay_out(raw).problems
     if problems:
         raise SemanticError(
-            part, f"the geometry is not usable: {problems[0]}", "correct its coordinates"
+            node, f"the geometry is not usable: {problems[0]}", "correct its coordinates"
         )
     chains = np.split(np.column_stack((raw.x, raw.y)), raw.chain_start[1:-1])
     return Geometry(
@@ -56,35 +56,35 @@ def compile_geometry(part: ParseNode) -> Geometry:
     )
 
 
-def compile_bbox(part: ParseNode) -> Geometry:
-    """The polygon of a box of four numbers, or of six of which two are heights."""
-    check_argument_count(part, 4, 6)
-    for arg in part.args:
+def compile_bbox(node: ParseNode) -> Geometry:
+    """Return the polygon of a box of four numbers, or of six, of which two are heights."""
+    check_argument_count(node, 4, 6)
+    for arg in node.args:
         if arg.kind is not NodeKind.NUMBER:
             raise SemanticError(arg, "BBOX takes numbers", "write BBOX(xmin, ymin, xmax, ymax)")
-    numbers = [arg.value for arg in part.args]
+    numbers = [arg.value for arg in node.args]
     if len(numbers) == 6:
         del numbers[5], numbers[2]
     xmin, ymin, xmax, ymax = numbers
     if xmin > xmax or ymin > ymax:
         raise SemanticError(
-            part,
+            node,
             "the minimum of a BBOX is above its maximum",
             "write BBOX(xmin, ymin, xmax, ymax); a box across the antimeridian is two boxes, "
             "joined with OR, unless the space is wgs84",
         )
     if xmin == xmax or ymin == ymax:
-        raise SemanticError(part, "the BBOX has no area", "write a POINT or a LINESTRING")
+        raise SemanticError(node, "the BBOX has no area", "write a POINT or a LINESTRING")
     corners = _doubles(numbers)
     if corners and corners[0] < corners[2] and corners[1] < corners[3]:
         xmin, ymin, xmax, ymax = corners
         return Geometry(shapely.Polygon(((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))))
     ring = [[xmin, ymin], [xmax, ymin], [xmax, ymax], [xmin, ymax], [xmin, ymin]]
-    return compile_geometry(part._replace(value={"type": "Polygon", "coordinates": [ring]}))
+    return compile_geometry(node._replace(value={"type": "Polygon", "coordinates": [ring]}))
 
 
 def _doubles(numbers: Iterable[object]) -> list[float]:
-    """Numbers as finite doubles without -0.0; nothing where one of them may be none."""
+    """Return numbers as finite doubles without -0.0; an empty list if one might not be finite."""
     if not {*map(type, numbers)} <= _NUMBERS:
         return []
     try:

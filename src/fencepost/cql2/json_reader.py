@@ -1,7 +1,7 @@
-"""CQL2 JSON into parts, from its text or from mappings that are decoded already.
+"""`decode_json` decodes JSON text; `read_json` reads decoded CQL2 JSON into a parse tree.
 
-Numbers keep the value that they are written with; what JSON or the standard's schema leaves
-open (a repeated member, NaN, members that nobody asked for) is refused.
+Integers are exact. Input that JSON or the standard's schema leaves open is rejected: repeated
+members, NaN, unknown members.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _FORMS = (
     'give {"op": ..., "args": [...]}, {"property": ...}, {"date": ...}, {"timestamp": ...}, '
     '{"interval": [...]}, {"bbox": [...]} or a GeoJSON geometry'
 )
-_BOUND = 10**MAX_DIGITS
+_INTEGER_BOUND = 10**MAX_DIGITS
 
 
 def decode_json(text: str) -> object:
-    """The value that a JSON text says.
+    """Return the value of a JSON text.
 
     Raises
     ------
     LanguageError
-        Where the text is no JSON, or has NaN, an infinity or the same member twice.
+        If the text is not JSON, or has NaN, an infinity or a repeated member.
     """
     check_json_nesting(text)
     try:
@@ -54,19 +54,19 @@ def decode_json(text: str) -> object:
             parse_int=_int,
         )
     except json.JSONDecodeError as error:
-        what = error.msg[0].lower() + error.msg[1:]
-        raise error_at(text, error.pos, f"this is no JSON: {what}") from None
+        problem = error.msg[0].lower() + error.msg[1:]
+        raise error_at(text, error.pos, f"this is not JSON: {problem}") from None
 
 
 def read_json(value: object) -> ParseNode:
-    """The parts of an expression in CQL2 JSON.
+    """Return the parse tree of an expression in CQL2 JSON.
 
     Raises
     ------
-    Refused
-        Where a value is none of those that an expression is made of.
+    SemanticError
+        If a value is no part of CQL2 JSON.
     LanguageError
-        Where it is too large.
+        If the expression is too large.
     """
     return _Reader().read(value, MAX_DEPTH)
 
@@ -84,11 +84,11 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise LanguageError(f"{name} is no JSON; a number must be finite")
+    raise LanguageError(f"{name} is not JSON; a number must be finite")
 
 
 def _int(digits: str) -> int:
-    if len(digits) > MAX_DIGITS + 1:  # a sign may be one of them
+    if len(digits) > MAX_DIGITS + 1:  # one character may be the sign
         raise LanguageError(too_many_digits_message(len(digits)))
     return int(digits)
 
@@ -105,76 +105,76 @@ def _float(digits: str) -> float:
     return value
 
 
-# ------------------------------------------------------------------------------ from JSON to parts
+# ------------------------------------------------------------------------- from JSON to parse nodes
 
 
 class _Reader:
-    """Reads values and counts them."""
+    """Reads JSON values; counts nodes and characters, which are limited."""
 
     def __init__(self) -> None:
-        self._parts = 0
+        self._node_count = 0
         self._characters = 0
 
     def read(self, value: object, levels: int) -> ParseNode:
-        """The part for a value that may nest `levels` deep."""
-        self._parts += 1
-        if self._parts > MAX_NODES:
+        """Return the node of a value, which may nest `levels` deep."""
+        self._node_count += 1
+        if self._node_count > MAX_NODES:
             raise LanguageError(too_many_nodes_message())
         if levels == 0:
             raise LanguageError(too_deep_message())
         if isinstance(value, str):
-            return ParseNode(NodeKind.STRING, self._text(value), given=value)
+            return ParseNode(NodeKind.STRING, self._text(value), json_value=value)
         if isinstance(value, (bool, np.bool_)):
-            return ParseNode(NodeKind.BOOLEAN, bool(value), given=value)
+            return ParseNode(NodeKind.BOOLEAN, bool(value), json_value=value)
         if isinstance(value, (int, float, np.integer, np.floating)):
-            return ParseNode(NodeKind.NUMBER, _number(value), given=value)
+            return ParseNode(NodeKind.NUMBER, _number(value), json_value=value)
         if isinstance(value, (list, tuple)):
-            return self._part(NodeKind.LIST, None, value, value, levels)
+            return self._node(NodeKind.LIST, None, value, value, levels)
         if value is None:
             return ParseNode(NodeKind.NULL, None)
         if isinstance(value, Mapping):
             return self._read_mapping(value, levels)
-        raise _refused(value, f"a {type(value).__name__} is no JSON value")
+        raise _error(value, f"a {type(value).__name__} is not a JSON value")
 
-    def _part(
-        self, kind: NodeKind, name: object, args: Iterable[object], given: object, levels: int
+    def _node(
+        self, kind: NodeKind, name: object, args: Iterable[object], json_value: object, levels: int
     ) -> ParseNode:
-        parts = tuple([self.read(arg, levels - 1) for arg in args])
-        return ParseNode(kind, name, parts, depth_above(parts), given=given)
+        nodes = tuple([self.read(arg, levels - 1) for arg in args])
+        return ParseNode(kind, name, nodes, depth_above(nodes), json_value=json_value)
 
     def _read_mapping(self, value: Mapping[object, object], levels: int) -> ParseNode:
         if "type" in value:
-            return ParseNode(NodeKind.GEOMETRY, value, given=value)
+            return ParseNode(NodeKind.GEOMETRY, value, json_value=value)
         if "op" in value:
             return self._read_operation(value, levels)
         if len(value) != 1:
-            raise _refused(value, "an object with these members means nothing")
+            raise _error(value, "an object with these members has no meaning")
         [(name, content)] = value.items()
         if name == "property":
             if not isinstance(content, str):
-                raise _refused(value, "the name of an attribute is a string")
-            return ParseNode(NodeKind.PROPERTY, self._text(content), given=value)
+                raise _error(value, "the name of an attribute is a string")
+            return ParseNode(NodeKind.PROPERTY, self._text(content), json_value=value)
         if not isinstance(name, str) or name not in LITERAL_NAMES:
-            raise _refused(value, f"an object with the member {short_repr(name)} means nothing")
+            raise _error(value, f"an object with the member {short_repr(name)} has no meaning")
         if name in {"date", "timestamp"}:
             content = [content]
         if not isinstance(content, (list, tuple)):
-            raise _refused(value, f'the content of "{name}" is a list')
-        return self._part(NodeKind.CALL, name, content, value, levels)
+            raise _error(value, f'the content of "{name}" is a list')
+        return self._node(NodeKind.CALL, name, content, value, levels)
 
     def _read_operation(self, value: Mapping[object, object], levels: int) -> ParseNode:
         name, args = value["op"], value.get("args")
         if not isinstance(name, str):
-            raise _refused(value, 'the "op" of an operation is a string')
+            raise _error(value, 'the "op" of an operation is a string')
         if not isinstance(args, (list, tuple)):
-            raise _refused(value, 'an operation has a list of "args"')
+            raise _error(value, 'an operation has a list of "args"')
         if len(value) != 2:
-            raise _refused(value, 'an operation has the members "op" and "args" only')
-        small = name.lower() if name.isascii() else name
-        if small in LITERAL_NAMES:
-            advice = f'write {{"{small}": ...}}'
-            raise _refused(value, f"{short_repr(name)} is no operation", advice)
-        return self._part(NodeKind.CALL, small, args, value, levels)
+            raise _error(value, 'an operation has the members "op" and "args" only')
+        lower_name = name.lower() if name.isascii() else name
+        if lower_name in LITERAL_NAMES:
+            advice = f'write {{"{lower_name}": ...}}'
+            raise _error(value, f"{short_repr(name)} is not an operation", advice)
+        return self._node(NodeKind.CALL, lower_name, args, value, levels)
 
     def _text(self, value: str) -> str:
         self._characters += len(value)
@@ -183,22 +183,22 @@ class _Reader:
         try:
             value.encode()
         except UnicodeEncodeError:
-            what = "the string has half of a surrogate pair, which is no character"
-            raise _refused(value, what, "leave it out") from None
+            problem = "the string has half of a surrogate pair, which is not a character"
+            raise _error(value, problem, "leave it out") from None
         return str(value)
 
 
 def _number(value: int | float | np.integer | np.floating) -> int | float:
     if isinstance(value, (int, np.integer)):
         whole = int(value)
-        if not -_BOUND < whole < _BOUND:
-            what = "the number is too large"
-            raise _refused(value, what, f"{MAX_DIGITS:,} digits are the most")
+        if not -_INTEGER_BOUND < whole < _INTEGER_BOUND:
+            problem = "the number is too large"
+            raise _error(value, problem, f"at most {MAX_DIGITS:,} digits are allowed")
         return whole
     if not isfinite(value):
-        raise _refused(value, "the number is not finite", "give a finite one")
+        raise _error(value, "the number is not finite", "give a finite one")
     return float(value)
 
 
-def _refused(value: object, what: str, advice: str = _FORMS) -> SemanticError:
-    return SemanticError(ParseNode(NodeKind.NULL, None, given=value), what, advice)
+def _error(value: object, problem: str, advice: str = _FORMS) -> SemanticError:
+    return SemanticError(ParseNode(NodeKind.NULL, None, json_value=value), problem, advice)

@@ -1,4 +1,4 @@
-"""The names of the language: keywords, functions and types of geometry, in small letters."""
+"""The names of the language in lower case: keywords, functions, operators and geometry types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FUNCTIONS = frozenset(
         *LITERAL_NAMES,
     }
 )
-"""What may stand before a bracket in text."""
+"""Names that may stand before an opening bracket in text."""
 
 OPERATIONS = frozenset(
     {
@@ -53,7 +53,7 @@ OPERATIONS = frozenset(
         "like",
     }
 )
-"""What may be the "op" of CQL2 JSON, apart from the literals."""
+"""Names of calls in a parse tree. In CQL2 JSON the "op" is one of them, unless it is a literal."""
 
 GEOMETRY_DEPTH = {
     "point": 0,
@@ -63,7 +63,7 @@ GEOMETRY_DEPTH = {
     "multilinestring": 2,
     "multipolygon": 3,
 }
-"""Types of geometry, and how deep the lists of positions nest in their coordinates."""
+"""By geometry type: how deep lists of positions nest in its coordinates."""
 
 GEOJSON_TYPE = {
     "point": "Point",
@@ -76,18 +76,18 @@ GEOJSON_TYPE = {
 
 COLLECTION_ADVICE = "give its members one by one, joined with OR"
 
-_LONGEST_GUESS = 40
+_MAX_SUGGESTED_LENGTH = 40
 
 
 def display_name(name: str) -> str:
-    """How a message calls an operation."""
+    """Return the name of an operation for a message."""
     return "IS NULL" if name == "isnull" else name.upper()
 
 
 def suggest_function(name: str) -> str:
-    """What to do about a function that does not exist."""
-    if len(name) <= _LONGEST_GUESS:
-        near = get_close_matches(name.lower(), sorted(FUNCTIONS), 1, 0.75)
-        if near:
-            return f"did you mean {near[0].upper()}?"
-    return "docs/language.md lists the functions there are"
+    """Return the advice for a function that does not exist: a similar name, or where to look."""
+    if len(name) <= _MAX_SUGGESTED_LENGTH:
+        similar = get_close_matches(name.lower(), sorted(FUNCTIONS), 1, 0.75)
+        if similar:
+            return f"did you mean {similar[0].upper()}?"
+    return "docs/language.md lists the functions"

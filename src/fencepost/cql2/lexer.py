@@ -1,8 +1,8 @@
-"""CQL2 text into tokens, and a place among them with what every reader of text does there.
+"""`lex` splits CQL2 text into tokens; `Cursor` is the base class of the readers of such text.
 
-Names follow the grammar of the standard (OGC 21-065r2, Annex B), which takes them from XML:
-letters, ideographs, ``_`` and ``:``, then digits and ``.`` as well; only byte order marks, and
-digits of any script at the beginning, are left out. Anything else can be a name within double
+Names follow the grammar of the standard (OGC 21-065r2, Annex B), which takes them from XML: a
+letter, an ideograph, ``_`` or ``:``, then digits and ``.`` as well. Unlike there, a name holds no
+byte order mark and does not begin with a digit of any script. Any other name is written in double
 quotes. In strings and quoted names a quote is written twice.
 """
 
@@ -29,33 +29,35 @@ _NAME_START = (
     "\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufefe\uff00-\ufffd"
     "\U00010000-\U000effff"
 )
-_NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
+_NAME_CHARACTER = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 
-# Repeats are possessive, so that what is not closed fails at once and not after trying again
-# from every quote within; then it is the last token.
+# Repeats are possessive: matching a string that is not closed fails at once, and does not try again
+# from every quote in it. The last alternative of _ANY_TOKEN then takes the rest of the text.
 _STRING = r"'(?:[^']++|'')*+'"
 UNSIGNED_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
-"""A number without a sign, in whatever is read here."""
-_ANY = (
+"""A number without a sign, in every language that uses this lexer."""
+_ANY_TOKEN = (
     rf"{UNSIGNED_NUMBER}"
-    rf"|(?!\d)[{_NAME_START}][{_NAME_PART}]*+"
+    rf"|(?!\d)[{_NAME_START}][{_NAME_CHARACTER}]*+"
     r"|<>|<=|>=|[=<>+\-*/%^(),]"
     rf"|{_STRING}"
     r'|"(?:[^"]++|"")*+"'
     r"""|(?s:['"].*+)"""
 )
-# Points as they are mostly written: of numbers with so few digits that they are finite.
-_SHORT = r"(?:[0-9]{1,20}+(?:\.[0-9]{0,20}+)?|\.[0-9]{1,20}+)"
-_NUMBER = rf"[+-]?{_SHORT}"
-_POINT = rf"\s*+{_NUMBER}\s++{_NUMBER}\s*+"
+# A list of points is one token if its numbers have so few digits that they are finite.
+_SHORT_NUMBER = r"(?:[0-9]{1,20}+(?:\.[0-9]{0,20}+)?|\.[0-9]{1,20}+)"
+_COORDINATE = rf"[+-]?{_SHORT_NUMBER}"
+_POINT = rf"\s*+{_COORDINATE}\s++{_COORDINATE}\s*+"
 _POINTS = rf"\({_POINT}(?:,{_POINT})*+\)"
 
-_TOKEN = re.compile(f"({_ANY})")
-_TOKEN_OR_POINTS = re.compile(f"({_POINTS}|{_ANY})")
+_TOKEN = re.compile(f"({_ANY_TOKEN})")
+_TOKEN_OR_POINTS = re.compile(f"({_POINTS}|{_ANY_TOKEN})")
 _LITERAL = re.compile(
-    rf"((?=['(0-9.])(?:{_POINTS}|(?<![{_NAME_PART}]){_SHORT}(?:[eE][+-]?[0-9]{{1,3}}+)?|{_STRING}))"
+    rf"((?=['(0-9.])(?:{_POINTS}"
+    rf"|(?<![{_NAME_CHARACTER}]){_SHORT_NUMBER}(?:[eE][+-]?[0-9]{{1,3}}+)?"
+    rf"|{_STRING}))"
 )
-_FIRST_OF_NUMBER = str.maketrans(dict.fromkeys("123456789.", "0"))
+_NUMBER_KIND = str.maketrans(dict.fromkeys("123456789.", "0"))
 
 _ADVICE = {
     "'": "this string is not closed; end it with ', and write '' for a quote within it",
@@ -64,29 +66,28 @@ _ADVICE = {
     "]": "lists are written in round brackets: ('a', 'b')",
     "!": "not equal is written <>",
     "{": "CQL2 JSON must be the whole expression, and cannot be a part of CQL2 text",
-    "|": "either this or that is written OR; strings cannot be joined",
-    "&": "both are written AND",
+    "|": "a disjunction is written OR; strings cannot be concatenated",
+    "&": "a conjunction is written AND",
     ";": "an expression is one condition; leave the semicolon out",
     "\ufeff": "this is a byte order mark; decode the text as utf-8-sig",
 }
 
 
 class Tokens(NamedTuple):
-    """The numbers, words, strings, (quoted) names and symbols of a text, and its end.
+    """The tokens of a text: numbers, words, strings, quoted names, symbols, and the end.
 
-    ``(x y, x y, ...)``, points in brackets, can be a token too, since it means something only in
-    a geometry. A token is known by its number; where it stands is counted when a message asks.
+    Points in brackets, ``(x y, x y, ...)``, can be one token, because they occur in geometries
+    only. A token is identified by its index; its position is computed when a message needs it.
 
     Attributes
     ----------
     texts : list of str
-        Each as it is written; the end is empty.
+        Each token as it is written; the end is empty.
     gaps : list of str
-        The white space before each.
+        The white space before each token.
     names : list of str
-        Symbols, and words in small letters. Nothing for words beyond ASCII, of which ``K`` (the
-        sign for kelvin) would become a letter of a keyword. What is said of the other kinds is
-        no name of anything.
+        The lower-case text of each token, to recognize symbols and keywords. Empty for a token
+        that is not ASCII: the sign for kelvin would become the letter k of a keyword.
     """
 
     texts: list[str]
@@ -94,22 +95,28 @@ class Tokens(NamedTuple):
     names: list[str]
 
     def start(self, token: int) -> int:
-        """The place of the first character of a token."""
+        """Return the position of the first character of a token."""
         return self.end(token - 1) + len(self.gaps[token])
 
     def end(self, token: int) -> int:
-        """The place after the last character of a token."""
+        """Return the position after the last character of a token."""
         last = token + 1
         return sum(map(len, self.gaps[:last])) + sum(map(len, self.texts[:last]))
 
 
 def lex(text: str, with_points: bool = True) -> Tokens:
-    """The tokens of a text; without points, these are taken apart.
+    """Return the tokens of a text.
+
+    Parameters
+    ----------
+    text : str
+    with_points : bool
+        Whether points in brackets are one token; otherwise each bracket and number is one.
 
     Raises
     ------
     LanguageError
-        At a character that can begin no token.
+        If a character begins no token, or a string or quoted name is not closed.
     """
     tokens = lex_with(_TOKEN_OR_POINTS if with_points else _TOKEN, text, _unexpected)
     if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
@@ -118,14 +125,18 @@ def lex(text: str, with_points: bool = True) -> Tokens:
 
 
 def lex_with(
-    pattern: re.Pattern[str], text: str, refused: Callable[[str, int], Exception]
+    pattern: re.Pattern[str], text: str, make_error: Callable[[str, int], Exception]
 ) -> Tokens:
-    """The tokens that a pattern finds, which is one group; `refused` says why there is a gap.
+    """Return the tokens that a pattern finds in a text.
 
     Parameters
     ----------
-    refused : callable
-        The error for a text and the place of a character that begins no token.
+    pattern : pattern
+        One group, which matches a token.
+    text : str
+    make_error : callable
+        Returns the error to raise, from the text and the position of a character that begins no
+        token.
     """
     pieces = pattern.split(text)
     pieces.append("")
@@ -133,30 +144,31 @@ def lex_with(
     if text.isascii():
         names = [*map(str.lower, texts)]
     else:
-        names = [written.lower() if written.isascii() else "" for written in texts]
+        names = [word.lower() if word.isascii() else "" for word in texts]
     tokens = Tokens(texts, gaps, names)
     if "".join(gaps).strip():
         token = next(k for k, gap in enumerate(gaps) if gap.strip())
-        raise refused(text, tokens.start(token) - len(gaps[token].lstrip()))
+        raise make_error(text, tokens.start(token) - len(gaps[token].lstrip()))
     return tokens
 
 
 def split_literals(text: str) -> tuple[tuple[str, ...], list[str]]:
-    """What a text has between its literals, then what kinds these are; and the literals.
+    """Return a key and the literals of a text; texts with equal keys differ in literals only.
 
-    Literals are the numbers of few digits, the strings, and the points in brackets. In a text with
-    quoted names, or with numbers of many digits, what is found need not be its tokens: compare.
+    The key has the pieces of text between the literals, then the kinds of the literals. Literals
+    are short numbers, strings, and points in brackets. In a text with quoted names or long numbers
+    the literals may differ from the tokens of `lex`; the caller compares them.
     """
     pieces = _LITERAL.split(text)
     literals = pieces[1::2]
-    kinds = "".join([written[0] for written in literals]).translate(_FIRST_OF_NUMBER)
+    kinds = "".join([literal[0] for literal in literals]).translate(_NUMBER_KIND)
     return (*pieces[::2], kinds), literals
 
 
-def _is_open(written: str) -> bool:
-    """Whether a token is a string or a name that is not closed."""
-    mark = written[0]
-    return mark in "'\"" and written.count(mark) % 2 == 1
+def _is_open(token: str) -> bool:
+    """Return whether a token is a string or a quoted name that is not closed."""
+    mark = token[0]
+    return mark in "'\"" and token.count(mark) % 2 == 1
 
 
 def _unexpected(text: str, position: int) -> LanguageError:
@@ -168,18 +180,18 @@ def _unexpected(text: str, position: int) -> LanguageError:
 
 
 def meaningless_character(text: str, position: int, advice: str) -> LanguageError:
-    """An error at a character that begins no token."""
+    """Return the error for a character that begins no token."""
     character = text[position]
-    seen = character if character.isprintable() else f"U+{ord(character):04X}"
-    return error_at(text, position, f"this character has no meaning here; saw {seen}; {advice}")
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    return error_at(text, position, f"this character has no meaning here; saw {shown}; {advice}")
 
 
-DIGITS = frozenset("0123456789.")
-"""What a number begins with."""
+NUMBER_START = frozenset("0123456789.")
+"""Characters that begin a number."""
 
 
 class Cursor:
-    """The tokens of a text and a place among them; `name` is that of the token there."""
+    """A position in the tokens of a text: `index` is the current token, `name` its name."""
 
     def __init__(self, text: str, tokens: Tokens) -> None:
         self.text = text
@@ -188,52 +200,52 @@ class Cursor:
         self.index = 0
         self.name = self._names[0]
         self.nesting = 0
-        self._parts = 0
+        self._node_count = 0
 
     def advance(self) -> int:
-        """The token here; the place moves behind it."""
+        """Move behind the current token. Return its index."""
         token = self.index
         self.index = token + 1
         self.name = self._names[token + 1]
         return token
 
     def skip(self, name: str) -> bool:
-        """Whether a symbol or keyword stood here; if so the place moves behind it."""
+        """Move behind a symbol or keyword if it is the current token. Return whether it was."""
         if self.name != name:
             return False
         self.advance()
         return True
 
     def expect(self, name: str, purpose: str) -> None:
-        """Move behind a symbol or keyword that must stand here."""
+        """Move behind a symbol or keyword; raise LanguageError if the current token is another."""
         if self.name != name:
             raise self.unexpected(f"{name.upper()} {purpose}")
         self.advance()
 
     def error_at(self, token: int, message: str) -> LanguageError:
-        """An error at a token."""
+        """Return an error at a token."""
         return error_at(self.text, self.tokens.start(token), message)
 
-    def unexpected(self, wanted: str) -> LanguageError:
-        """An error at the token here, which is not what is wanted."""
-        seen = self.texts[self.index]
-        if not seen:
-            return self.error_at(self.index, f"the expression ends where {wanted} is expected")
-        return self.error_at(self.index, f"{wanted} is expected here; saw {excerpt(seen)}")
+    def unexpected(self, expected: str) -> LanguageError:
+        """Return the error for a current token that is not what the grammar expects."""
+        text = self.texts[self.index]
+        if not text:
+            return self.error_at(self.index, f"the expression ends where {expected} is expected")
+        return self.error_at(self.index, f"{expected} is expected here; saw {excerpt(text)}")
 
     def leaf(self, kind: NodeKind, value: object, first: int) -> ParseNode:
-        """A part without args, from the token `first` to the place here."""
-        self._parts += 1
-        if self._parts > MAX_NODES:
+        """Return a node without args, from the token `first` to the current one, exclusive."""
+        self._node_count += 1
+        if self._node_count > MAX_NODES:
             raise self.error_at(first, too_many_nodes_message())
         return ParseNode(kind, value, (), 1, first, self.index - 1)
 
-    def part(
+    def node(
         self, kind: NodeKind, value: object, first: int, args: tuple[ParseNode, ...]
     ) -> ParseNode:
-        """A part from the token `first` to the place here."""
-        self._parts += 1
-        if self._parts > MAX_NODES:
+        """Return a node from the token `first` to the current one, exclusive."""
+        self._node_count += 1
+        if self._node_count > MAX_NODES:
             raise self.error_at(first, too_many_nodes_message())
         depth = depth_above(args)
         if depth > MAX_DEPTH:
@@ -241,28 +253,28 @@ class Cursor:
         return ParseNode(kind, value, args, depth, first, self.index - 1)
 
     def enter_nesting(self, token: int) -> None:
-        """Count one more bracket or sign, and refuse too many."""
+        """Count one more bracket or sign; raise LanguageError if they nest too deep."""
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
             raise self.error_at(token, too_deep_message())
 
     def at_number(self) -> bool:
-        """Whether a number stands here."""
-        return self.texts[self.index][:1] in DIGITS
+        """Return whether the current token is a number."""
+        return self.texts[self.index][:1] in NUMBER_START
 
     def number(self) -> int | float:
-        """The number here; the place moves behind it."""
+        """Return the value of the current token, a number, and move behind it."""
         token = self.advance()
-        written = self.texts[token]
-        if len(written) > MAX_DIGITS:
-            raise self.error_at(token, too_many_digits_message(len(written)))
-        if written.isdigit():
-            return int(written)
-        value = float(written)
+        literal = self.texts[token]
+        if len(literal) > MAX_DIGITS:
+            raise self.error_at(token, too_many_digits_message(len(literal)))
+        if literal.isdigit():
+            return int(literal)
+        value = float(literal)
         if value == inf:
             raise self.error_at(
                 token,
-                f"the number is too large for a double; saw {excerpt(written)}; "
+                f"the number is too large for a double; saw {excerpt(literal)}; "
                 "the largest is about 1.8e308, but whole numbers without exponent have no bound",
             )
         return value

@@ -1,4 +1,4 @@
-"""From parts to the values of the tree: literals read and checked, types known where they are."""
+"""`compile_value` and `compile_..._operand` turn parse nodes into values, and check their types."""
 
 from __future__ import annotations
 
@@ -53,135 +53,137 @@ _TIMES_FORM = "write DATE('2024-05-01'), TIMESTAMP('2024-05-01T12:30:00Z') or IN
 
 
 def type_name(value: Value) -> str | None:
-    """What type a value has, in words; None for an attribute, which may have any."""
+    """Return the type of a value, for a message; None for an attribute, which may have any type."""
     return _KINDS.get(type(value))
 
 
-def compile_value(part: ParseNode) -> Value:
-    """The value that a part stands for.
+def compile_value(node: ParseNode) -> Value:
+    """Return the value of a parse node.
 
     Raises
     ------
-    Refused
-        Where it stands for none.
+    SemanticError
+        If it is no value, or one of its operands has the wrong type.
     """
-    compile_leaf = _LEAVES.get(part.kind)
+    compile_leaf = _LEAVES.get(node.kind)
     if compile_leaf is not None:
-        return compile_leaf(part)
-    compile_call = _CALLS.get(part.value)
+        return compile_leaf(node)
+    compile_call = _CALLS.get(node.value)
     if compile_call is None:
-        raise not_a_value_error(part)
-    return compile_call(part)
+        raise not_a_value_error(node)
+    return compile_call(node)
 
 
-def not_a_value_error(part: ParseNode) -> SemanticError:
-    """Why a call gives no value: there is no such function, or it is a condition."""
-    if part.value not in OPERATIONS:
-        return unknown_function_error(part)
+def not_a_value_error(node: ParseNode) -> SemanticError:
+    """Return the error for a call that is no value: it is unknown, or a condition."""
+    if node.value not in OPERATIONS:
+        return unknown_function_error(node)
     return SemanticError(
-        part,
-        f"{display_name(part.value)} is a condition, and a value is expected here",
+        node,
+        f"{display_name(node.value)} is a condition, and a value is expected here",
         "join conditions with AND, OR and NOT; they cannot be compared or calculated with",
     )
 
 
-def unknown_function_error(part: ParseNode) -> SemanticError:
-    """That there is no function of this name."""
+def unknown_function_error(node: ParseNode) -> SemanticError:
+    """Return the error for a call of a function that does not exist."""
     return SemanticError(
-        part, f"there is no function {short_repr(part.value)}", suggest_function(part.value)
+        node, f"there is no function {short_repr(node.value)}", suggest_function(node.value)
     )
 
 
-def compile_scalar(part: ParseNode, user: str) -> Scalar:
-    """A value that can be compared: an attribute, number, string, boolean or time."""
-    if part.kind is NodeKind.NULL:
+def compile_scalar(node: ParseNode, operation: str) -> Scalar:
+    """Return an operand that can be compared: an attribute, number, string, boolean or time."""
+    if node.kind is NodeKind.NULL:
         raise SemanticError(
-            part, f"{user} takes no NULL: nothing equals it", "write IS NULL or IS NOT NULL"
+            node, f"{operation} takes no NULL: nothing equals it", "write IS NULL or IS NOT NULL"
         )
-    value = compile_value(part)
+    value = compile_value(node)
     if isinstance(value, (Interval, Geometry, ListLiteral)):
         raise SemanticError(
-            part, f"{user} does not take {_KINDS[type(value)]}", _INSTEAD_OF_SCALARS[type(value)]
+            node,
+            f"{operation} does not take {_KINDS[type(value)]}",
+            _INSTEAD_OF_SCALARS[type(value)],
         )
     return value
 
 
-def compile_spatial_operand(part: ParseNode, user: str) -> Property | Geometry:
-    """An attribute or a geometry."""
-    value = compile_value(part)
+def compile_spatial_operand(node: ParseNode, operation: str) -> Property | Geometry:
+    """Return an operand that is an attribute or a geometry."""
+    value = compile_value(node)
     if isinstance(value, (Property, Geometry)):
         return value
     raise SemanticError(
-        part,
-        f"{user.upper()} takes attributes and geometries, not {type_name(value)}",
+        node,
+        f"{operation.upper()} takes attributes and geometries, not {type_name(value)}",
         "write POINT(x y), another geometry or BBOX(...), without quotes",
     )
 
 
-def compile_temporal_operand(part: ParseNode, user: str) -> Property | Time | Interval:
-    """An attribute, an instant or a span of time."""
-    value = compile_value(part)
+def compile_temporal_operand(node: ParseNode, operation: str) -> Property | Time | Interval:
+    """Return an operand that is an attribute, an instant or a span of time."""
+    value = compile_value(node)
     if isinstance(value, (Property, Time, Interval)):
         return value
     raise SemanticError(
-        part, f"{user.upper()} takes attributes and times, not {type_name(value)}", _TIMES_FORM
+        node, f"{operation.upper()} takes attributes and times, not {type_name(value)}", _TIMES_FORM
     )
 
 
-def compile_list_operand(part: ParseNode, user: str) -> Property | ListLiteral:
-    """An attribute or a list of literals."""
-    value = compile_value(part)
+def compile_list_operand(node: ParseNode, operation: str) -> Property | ListLiteral:
+    """Return an operand that is an attribute or a list of literals."""
+    value = compile_value(node)
     if isinstance(value, (Property, ListLiteral)):
         return value
     raise SemanticError(
-        part,
-        f"{user.upper()} takes attributes and lists, not {type_name(value)}",
+        node,
+        f"{operation.upper()} takes attributes and lists, not {type_name(value)}",
         "write the list in brackets: ('a', 'b')",
     )
 
 
 def drop_duplicates(items: list[Value]) -> list[Value]:
-    """The items without repeated ones; 1 and 1.0 are the same, 1 and TRUE are not."""
-    first: dict[tuple[object, ...], Value] = {}
+    """Drop repeated items, keeping the order; 1 repeats 1.0, TRUE does not."""
+    distinct: dict[tuple[object, ...], Value] = {}
     for item in items:
-        first.setdefault(_identity(item), item)
-    return list(first.values())
+        distinct.setdefault(_identity(item), item)
+    return list(distinct.values())
 
 
 # -------------------------------------------------------------------------------------- leaves
 
 
-def _number(part: ParseNode) -> Number:
-    return Number(part.value)
+def _number(node: ParseNode) -> Number:
+    return Number(node.value)
 
 
-def _string(part: ParseNode) -> String:
-    return String(part.value)
+def _string(node: ParseNode) -> String:
+    return String(node.value)
 
 
-def _boolean(part: ParseNode) -> Boolean:
-    return Boolean(part.value)
+def _boolean(node: ParseNode) -> Boolean:
+    return Boolean(node.value)
 
 
-def _null(part: ParseNode) -> Value:
-    raise SemanticError(part, "NULL is no value", "write IS NULL or IS NOT NULL")
+def _null(node: ParseNode) -> Value:
+    raise SemanticError(node, "NULL is not a value", "write IS NULL or IS NOT NULL")
 
 
-def _property(part: ParseNode) -> Property:
-    if not part.value:
-        raise SemanticError(part, "an attribute needs a name", "write one between the quotes")
-    return Property(part.value)
+def _property(node: ParseNode) -> Property:
+    if not node.value:
+        raise SemanticError(node, "an attribute needs a name", "write one between the quotes")
+    return Property(node.value)
 
 
-def _list(part: ParseNode) -> ListLiteral:
+def _list(node: ParseNode) -> ListLiteral:
     items: list[Value] = []
-    for arg in part.args:
+    for arg in node.args:
         item = compile_value(arg)
         if not isinstance(item, Literal):
-            what = type_name(item) or "an attribute"
+            item_type = type_name(item) or "an attribute"
             raise SemanticError(
                 arg,
-                f"a list holds numbers, strings, booleans and times, not {what}",
+                f"a list holds numbers, strings, booleans and times, not {item_type}",
                 "leave it out",
             )
         items.append(item)
@@ -211,69 +213,69 @@ _LEAVES: dict[NodeKind, Callable[[ParseNode], Value]] = {
 # --------------------------------------------------------------------------------------- calls
 
 
-def _arithmetic(part: ParseNode) -> Arithmetic:
-    check_argument_count(part, 2)
-    left, right = (_operand(arg, part.value) for arg in part.args)
-    return Arithmetic(ARITHMETIC_OPS[part.value], left, right)
+def _arithmetic(node: ParseNode) -> Arithmetic:
+    check_argument_count(node, 2)
+    left, right = (_operand(arg, node.value) for arg in node.args)
+    return Arithmetic(ARITHMETIC_OPS[node.value], left, right)
 
 
-def _operand(part: ParseNode, operator: str) -> Value:
-    value = compile_value(part)
+def _operand(node: ParseNode, operator: str) -> Value:
+    value = compile_value(node)
     if isinstance(value, (Property, Number, Arithmetic)):
         return value
     raise SemanticError(
-        part, f"{operator} takes numbers and attributes, not {type_name(value)}", "use a number"
+        node, f"{operator} takes numbers and attributes, not {type_name(value)}", "use a number"
     )
 
 
-def _folded(part: ParseNode) -> FoldedString:
-    check_argument_count(part, 1)
-    value = compile_value(part.args[0])
+def _folded(node: ParseNode) -> FoldedString:
+    check_argument_count(node, 1)
+    value = compile_value(node.args[0])
     if isinstance(value, (Property, String, FoldedString)):
-        return FoldedString(STRING_FOLDS[part.value], value)
+        return FoldedString(STRING_FOLDS[node.value], value)
     raise SemanticError(
-        part.args[0],
-        f"{part.value.upper()} takes a string or an attribute, not {type_name(value)}",
+        node.args[0],
+        f"{node.value.upper()} takes a string or an attribute, not {type_name(value)}",
         "use it on both sides of a comparison of strings",
     )
 
 
-def _time(part: ParseNode) -> Time:
-    check_argument_count(part, 1)
-    arg = part.args[0]
+def _time(node: ParseNode) -> Time:
+    check_argument_count(node, 1)
+    arg = node.args[0]
     name, form = {
         "date": ("DATE", "DATE('2024-05-01')"),
         "timestamp": ("TIMESTAMP", "TIMESTAMP('2024-05-01T12:30:00Z')"),
-    }[part.value]
+    }[node.value]
     if arg.kind is not NodeKind.STRING:
         raise SemanticError(arg, f"{name} takes a string", f"write {form}")
-    found = parse_instant(arg.value)
-    if found is None or found[1] != (part.value == "date"):
-        raise SemanticError(arg, f"this is no {part.value}", f"write {form}")
-    return Time(*found)
+    parsed = parse_instant(arg.value)
+    if parsed is None or parsed[1] != (node.value == "date"):
+        raise SemanticError(arg, f"this is not a {node.value}", f"write {form}")
+    return Time(*parsed)
 
 
-def _interval(part: ParseNode) -> Interval:
-    check_argument_count(part, 2)
-    start, end = (_interval_end(arg) for arg in part.args)
+def _interval(node: ParseNode) -> Interval:
+    check_argument_count(node, 2)
+    start, end = (_interval_end(arg) for arg in node.args)
     if isinstance(start, Time) and isinstance(end, Time) and start.nanoseconds > end.nanoseconds:
-        raise SemanticError(part, "the interval starts after it ends", "swap its ends")
+        raise SemanticError(node, "the interval starts after it ends", "swap its ends")
     return Interval(start, end)
 
 
-def _interval_end(part: ParseNode) -> Time | Property | None:
-    if part.kind is NodeKind.STRING:
-        if part.value == "..":
+def _interval_end(node: ParseNode) -> Time | Property | None:
+    if node.kind is NodeKind.STRING:
+        if node.value == "..":
             return None
-        found = parse_instant(part.value)
-        if found is not None:
-            return Time(*found)
-    elif part.kind is not NodeKind.NULL:
-        value = compile_value(part)
+        parsed = parse_instant(node.value)
+        if parsed is not None:
+            return Time(*parsed)
+    elif node.kind is not NodeKind.NULL:
+        value = compile_value(node)
         if isinstance(value, (Time, Property)):
             return value
     raise SemanticError(
-        part,
+        node,
         "INTERVAL takes attributes, times and '..'",
         "write INTERVAL('2024-05-01', '2024-05-01T12:30:00Z'); '..' is unbounded",
     )

@@ -1,10 +1,10 @@
-"""What the two readers hand to the compiler: an expression as it was written, unjudged.
+"""The parse tree: an expression as it is written, before names and types are checked.
 
-    text  --read_text-->  Part  --conditions, values-->  ast
-    JSON  --read_json-->  Part
+    text  --read_text-->  ParseNode  --condition_builder, literals-->  ast
+    JSON  --read_json-->  ParseNode
 
-Operators, functions and the literals DATE, TIMESTAMP, INTERVAL and BBOX are all calls of a name
-here, in small letters, as in CQL2 JSON. A part knows what it looked like, for messages.
+Operators, functions and the literals DATE, TIMESTAMP, INTERVAL and BBOX are all calls of a
+lower-case name, as in CQL2 JSON. A node keeps its tokens or its JSON, for messages.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from fencepost.cql2.keywords import display_name
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import short_repr
 
-_QUOTED = 60  # characters of the expression that a message repeats
-_BEFORE, _AFTER = 40, 40  # characters round the place, on the line that shows it
+_MAX_EXCERPT = 60  # characters of the expression that a message quotes
+_BEFORE, _AFTER = 40, 40  # characters around a position, in the line that shows it
 
 
 class NodeKind(StrEnum):
-    """What a part is; the value is how a message calls it."""
+    """Kind of a parse node; the value is its name in messages."""
 
     NUMBER = "a number"
     STRING = "a string"
@@ -34,23 +34,22 @@ class NodeKind(StrEnum):
 
 
 class ParseNode(NamedTuple):
-    """A piece of an expression.
+    """A node of the parse tree.
 
     Attributes
     ----------
-    kind : Kind
-        What it is.
+    kind : NodeKind
     value : object
         The number, string, boolean, name of the attribute, name of the operation, or GeoJSON
         mapping of the geometry.
-    args : tuple of Part
+    args : tuple of ParseNode
         Operands of an operation, or items of a list.
     depth : int
-        1 for what has no args, else one more than the deepest of them.
+        Levels of nodes, this one included: 1 for a node without args.
     first, last : int
-        Its tokens in the text; -1 if it came as JSON.
-    given : object
-        What it was in JSON.
+        Indexes of the first and the last token of the node; -1 if the expression is JSON.
+    json_value : object
+        The node as JSON; None if the expression is text.
     """
 
     kind: NodeKind
@@ -59,49 +58,55 @@ class ParseNode(NamedTuple):
     depth: int = 1
     first: int = -1
     last: int = -1
-    given: object = None
+    json_value: object = None
 
 
 class SemanticError(Exception):
-    """A part that has no meaning: the part, what is wrong with it, and what to do instead."""
+    """A node that has no meaning, with the problem and what to write instead."""
 
-    def __init__(self, part: ParseNode, what: str, advice: str) -> None:
-        super().__init__(what)
-        self.part, self.what, self.advice = part, what, advice
+    def __init__(self, node: ParseNode, problem: str, advice: str) -> None:
+        super().__init__(problem)
+        self.node, self.problem, self.advice = node, problem, advice
 
     def error_in_json(self) -> LanguageError:
-        """The error for the user, of an expression that came as JSON."""
-        return LanguageError(f"{self.what}; saw {short_repr(self.part.given)}; {self.advice}")
+        """Return the error for the user who wrote the expression as JSON."""
+        return LanguageError(
+            f"{self.problem}; saw {short_repr(self.node.json_value)}; {self.advice}"
+        )
 
     def error_in_text(self, text: str, start: int, end: int) -> LanguageError:
-        """The error for the user, who wrote the part from `start` to `end`."""
-        return error_at(text, start, f"{self.what}; saw {excerpt(text[start:end])}; {self.advice}")
+        """Return the error for the user who wrote the node as text[start:end]."""
+        return error_at(
+            text, start, f"{self.problem}; saw {excerpt(text[start:end])}; {self.advice}"
+        )
 
 
-def check_argument_count(part: ParseNode, *counts: int) -> None:
-    """Refuse a call that does not have one of these numbers of arguments."""
-    if len(part.args) not in counts:
-        wanted = " or ".join(map(str, counts)) + (" argument" if counts == (1,) else " arguments")
+def check_argument_count(node: ParseNode, *counts: int) -> None:
+    """Raise SemanticError unless the number of arguments of a call is one of `counts`."""
+    if len(node.args) not in counts:
+        expected = " or ".join(map(str, counts)) + (" argument" if counts == (1,) else " arguments")
         raise SemanticError(
-            part, f"{display_name(part.value)} takes {wanted}, not {len(part.args)}", "give as many"
+            node,
+            f"{display_name(node.value)} takes {expected}, not {len(node.args)}",
+            "give that many",
         )
 
 
 def depth_above(args: tuple[ParseNode, ...]) -> int:
-    """The depth of a part with these args."""
+    """Return the depth of a node with these args."""
     return 1 + max([arg.depth for arg in args], default=0)
 
 
 def excerpt(text: str) -> str:
-    """A piece of an expression on one line, of at most 60 characters."""
-    if len(text) > 4 * _QUOTED:
-        text = text[: 4 * _QUOTED]
+    """Return text shortened to at most 60 characters on one line."""
+    if len(text) > 4 * _MAX_EXCERPT:
+        text = text[: 4 * _MAX_EXCERPT]
     text = " ".join(text.split())
-    return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
+    return text if len(text) <= _MAX_EXCERPT else text[: _MAX_EXCERPT - 3] + "..."
 
 
 def error_at(text: str, position: int, message: str) -> LanguageError:
-    """An error that names and shows the place in the text."""
+    """Return an error whose message names a position in a text and shows the text around it."""
     line = text.count("\n", 0, position) + 1
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)

@@ -1,7 +1,4 @@
-"""The front door: an expression in, its tree out.
-
-In lon/lat a BBOX across the antimeridian is cut there, into the two boxes that it is.
-"""
+"""`parse` reads an expression in any form and returns its syntax tree."""
 
 from __future__ import annotations
 
@@ -21,27 +18,28 @@ from fencepost.geometry.space import Space
 def parse(
     expression: str | Mapping[str, object] | bool | Condition, space: Space = Space.PLANAR
 ) -> Condition:
-    """The tree of an expression.
+    """Return the syntax tree of an expression.
 
     Parameters
     ----------
     expression : str, mapping, bool or Condition
         CQL2 text; CQL2 JSON as text, which begins with a brace; or CQL2 JSON as mappings and
-        lists. What is supported, and how large it may be, is in ``docs/language.md``. A tree
-        comes back as it is.
+        lists. ``docs/language.md`` lists what is supported, and the limits. A tree is returned
+        unchanged.
     space : Space
-        What coordinates mean: on WGS84 a BBOX may go across the antimeridian.
+        What coordinates mean. In lon/lat a BBOX may cross the antimeridian; it is cut into two
+        boxes there.
 
     Returns
     -------
     Condition
-        In normal form: names resolved, AND within AND and OR within OR flat, repeated items of
-        lists dropped, geometries valid.
+        Names are resolved, AND in AND and OR in OR are flat, lists have no repeated items, and
+        geometries are valid.
 
     Raises
     ------
     LanguageError
-        Where the expression cannot be read, has no meaning or is too large. Nothing else is
+        If the expression cannot be read, has no meaning or is too large. No other error is
         raised, and no expression ends the process.
     """
     try:
@@ -65,51 +63,54 @@ def parse(
 def _parse_string(text: str, space: Space) -> Condition:
     if text.lstrip().startswith("{"):
         return _parse_json(decode_json(text), space)
-    part, tokens = read_text(text)
+    node, tokens = read_text(text)
     try:
-        return _compiled(part, space)
-    except SemanticError as refused:
-        start, end = tokens.start(refused.part.first), tokens.end(refused.part.last)
-        raise refused.error_in_text(text, start, end) from None
+        return _compiled(node, space)
+    except SemanticError as error:
+        start, end = tokens.start(error.node.first), tokens.end(error.node.last)
+        raise error.error_in_text(text, start, end) from None
 
 
 def _parse_json(value: object, space: Space) -> Condition:
     try:
         return _compiled(read_json(value), space)
-    except SemanticError as refused:
-        raise refused.error_in_json() from None
+    except SemanticError as error:
+        raise error.error_in_json() from None
 
 
-def _compiled(part: ParseNode, space: Space) -> Condition:
-    return compile_condition(split_antimeridian_boxes(part) if space is Space.WGS84 else part)
+def _compiled(node: ParseNode, space: Space) -> Condition:
+    return compile_condition(split_antimeridian_boxes(node) if space is Space.WGS84 else node)
 
 
 _WEST, _EAST = -180, 180
 
 
-def split_antimeridian_boxes(part: ParseNode) -> ParseNode:
-    """A part in which each BBOX whose west is east of its east is cut in two there."""
-    if part.kind is NodeKind.CALL and part.value == "bbox":
-        return _cut(part)
-    if not part.args:
-        return part
-    return part._replace(args=tuple(map(split_antimeridian_boxes, part.args)))
+def split_antimeridian_boxes(node: ParseNode) -> ParseNode:
+    """Replace each BBOX that crosses the antimeridian by the two boxes beside it."""
+    if node.kind is NodeKind.CALL and node.value == "bbox":
+        return _cut(node)
+    if not node.args:
+        return node
+    return node._replace(args=tuple(map(split_antimeridian_boxes, node.args)))
 
 
-def _cut(part: ParseNode) -> ParseNode:
-    """The box as two; as it is, to be read or refused like any other, where it is no such box."""
-    numbers = [arg.value for arg in part.args if arg.kind is NodeKind.NUMBER]
-    if len(numbers) < len(part.args) or len(numbers) not in (4, 6):
-        return part
+def _cut(node: ParseNode) -> ParseNode:
+    """Return a box that crosses the antimeridian as two; any other node is returned unchanged.
+
+    `compile_bbox` reads or rejects the other boxes.
+    """
+    numbers = [arg.value for arg in node.args if arg.kind is NodeKind.NUMBER]
+    if len(numbers) < len(node.args) or len(numbers) not in (4, 6):
+        return node
     xmin, ymin, xmax, ymax = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])
     if not (_WEST <= xmax < xmin <= _EAST and ymin < ymax):
-        return part
+        return node
     rings = [
         [[[x0, ymin], [x1, ymin], [x1, ymax], [x0, ymax], [x0, ymin]]]
         for x0, x1 in ((xmin, _EAST), (_WEST, xmax))
         if x0 < x1
     ]
     if not rings:
-        return part
+        return node
     value = {"type": "MultiPolygon", "coordinates": rings}
-    return part._replace(kind=NodeKind.GEOMETRY, value=value, args=())
+    return node._replace(kind=NodeKind.GEOMETRY, value=value, args=())

@@ -1,13 +1,13 @@
-"""CQL2 text into parts, by precedence climbing.
+"""`read_text` reads CQL2 text into a parse tree, by precedence climbing.
 
-From loose to tight: OR; AND; NOT; one of = <> < > <= >= LIKE BETWEEN IN IS; + -; * / % div; ^;
-the minus sign. As in the standard's grammar comparisons do not chain, nor does ^, and the minus
-sign binds tighter than ^. Whether operands make sense is not asked here.
+Operators from loose to tight: OR; AND; NOT; = <> < > <= >= LIKE BETWEEN IN IS; + -; * / % div; ^;
+the minus sign. As in the standard's grammar, comparisons and ^ do not chain, and the minus sign
+binds tighter than ^. The types of operands are checked later.
 
-The package `cql2` reads the same language, and in tests it is compared with this reader. It is
-not used here because of what it does to a server that shows it a stranger's text: 50 brackets
-end the process in a thread with a small stack, 20 brackets with a mistake inside take seconds
-and each further one doubles that, and ``a = 1 order`` is read as ``a = 1 OR der``.
+The package `cql2` reads the same language; tests compare it with this reader. It is unfit for a
+server that reads text of strangers: 50 brackets end the process in a thread with a small stack,
+20 brackets with a mistake inside take seconds and each further bracket doubles that, and
+``a = 1 order`` is read as ``a = 1 OR der``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fencepost.cql2.keywords import (
     KEYWORDS,
     suggest_function,
 )
-from fencepost.cql2.lexer import DIGITS, Cursor, Tokens, lex
+from fencepost.cql2.lexer import NUMBER_START, Cursor, Tokens, lex
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, excerpt
 from fencepost.cql2.wkt_coordinates import DIMENSION_WORDS, read_coordinates, split_geometry_type
 from fencepost.errors import LanguageError
@@ -41,43 +41,43 @@ _SIGNS = frozenset({"not", "-"})
 
 
 def read_text(text: str) -> tuple[ParseNode, Tokens]:
-    """The parts of an expression in CQL2 text, and the tokens that they are made of.
+    """Return the parse tree of CQL2 text, and its tokens, to which the nodes refer.
 
     Raises
     ------
     LanguageError
-        Where the text does not follow the grammar, at the place.
+        If the text does not follow the grammar. The message shows the position.
     """
     try:
         return _read(text, lex(text))
     except LanguageError:
-        # Again with points taken apart, for the message to be about the number that is wrong.
+        # Read again with points split into numbers, so that the message shows the wrong number.
         return _read(text, lex(text, with_points=False))
 
 
 def _read(text: str, tokens: Tokens) -> tuple[ParseNode, Tokens]:
     reader = _Reader(text, tokens)
-    part = reader.expression(_OR)
+    node = reader.expression(_OR)
     if reader.index < len(reader.texts) - 1:
         raise reader.unexpected("an operator, or the end,")
-    return part, tokens
+    return node, tokens
 
 
 class _Reader(Cursor):
-    """Reads expressions."""
+    """Reads expressions. Each method reads from the current token on and moves behind its node."""
 
     # -------------------------------------------------------------------- operators, loose to tight
 
     def expression(self, level: int) -> ParseNode:
-        """What stands here up to an operator looser than `level`."""
+        """Read an expression up to an operator that binds looser than `level`."""
         left = self._signed() if self.name in _SIGNS else self._atom()
-        compared = False
+        has_comparison = False
         while True:
             name = self.name
             operator_level = _LEVEL.get(name, 0)
             if operator_level < level:
                 return left
-            if operator_level == _PREDICATE and compared:
+            if operator_level == _PREDICATE and has_comparison:
                 raise self.error_at(
                     self.index,
                     "a comparison cannot follow another one; "
@@ -87,7 +87,7 @@ class _Reader(Cursor):
                 left = self._chain(name, left, operator_level + 1)
             elif operator_level == _PREDICATE:
                 left = self._predicate(left)
-                compared = True
+                has_comparison = True
             else:
                 left = self._calculation(left, operator_level)
 
@@ -95,7 +95,7 @@ class _Reader(Cursor):
         parts = [first]
         while self.skip(name):
             parts.append(self.expression(level))
-        return self.part(NodeKind.CALL, name, first.first, tuple(parts))
+        return self.node(NodeKind.CALL, name, first.first, tuple(parts))
 
     def _calculation(self, left: ParseNode, level: int) -> ParseNode:
         name = self.name
@@ -105,7 +105,7 @@ class _Reader(Cursor):
             raise self.error_at(
                 self.index, "it is not clear which ^ comes first; write (a ^ b) ^ c or a ^ (b ^ c)"
             )
-        return self.part(NodeKind.CALL, name, left.first, (left, right))
+        return self.node(NodeKind.CALL, name, left.first, (left, right))
 
     def _predicate(self, left: ParseNode) -> ParseNode:
         name = self.name
@@ -113,20 +113,20 @@ class _Reader(Cursor):
             self.advance()
             if self.name == "=":
                 raise self.error_at(self.index, "equal is written with one =")
-            return self.part(NodeKind.CALL, name, left.first, (left, self.expression(_SUM)))
+            return self.node(NodeKind.CALL, name, left.first, (left, self.expression(_SUM)))
         if self.skip("is"):
             negated = self.skip("not")
             self.expect("null", "after IS")
-            part = self.part(NodeKind.CALL, "isnull", left.first, (left,))
-            return self._negated(part, left.first) if negated else part
+            node = self.node(NodeKind.CALL, "isnull", left.first, (left,))
+            return self._negated(node, left.first) if negated else node
         negated = self.skip("not")
         if self.skip("like"):
             args = (left, self.expression(_SUM))
-            part = self.part(NodeKind.CALL, "like", left.first, args)
+            node = self.node(NodeKind.CALL, "like", left.first, args)
         elif self.skip("between"):
             low = self.expression(_SUM)
             self.expect("and", "between the two ends of BETWEEN")
-            part = self.part(
+            node = self.node(
                 NodeKind.CALL, "between", left.first, (left, low, self.expression(_SUM))
             )
         elif self.skip("in"):
@@ -136,38 +136,38 @@ class _Reader(Cursor):
             items = self._list()
             if not items.args:
                 raise self.error_at(opening, "a list after IN needs at least one item")
-            part = self.part(NodeKind.CALL, "in", left.first, (left, items))
+            node = self.node(NodeKind.CALL, "in", left.first, (left, items))
         else:
             raise self.unexpected("LIKE, BETWEEN or IN after NOT")
-        return self._negated(part, left.first) if negated else part
+        return self._negated(node, left.first) if negated else node
 
-    def _negated(self, part: ParseNode, first: int) -> ParseNode:
-        return self.part(NodeKind.CALL, "not", first, (part,))
+    def _negated(self, node: ParseNode, first: int) -> ParseNode:
+        return self.node(NodeKind.CALL, "not", first, (node,))
 
     # ------------------------------------------------------------------------------- operands
 
     def _signed(self) -> ParseNode:
-        """A condition with the NOTs, or a value with the minus signs, before it."""
+        """Read NOTs and the condition behind them, or minus signs and the value behind them."""
         name = self.name
         before = self.nesting
         signs: list[int] = []
         while self.name == name:
             signs.append(self.advance())
             self.enter_nesting(signs[-1])
-        part = self.expression(_PREDICATE) if name == "not" else self._atom()
+        node = self.expression(_PREDICATE) if name == "not" else self._atom()
         for sign in reversed(signs):
             if name == "not":
-                part = self._negated(part, sign)
-            elif part.kind is NodeKind.NUMBER:
-                part = part._replace(value=-part.value, first=sign)
+                node = self._negated(node, sign)
+            elif node.kind is NodeKind.NUMBER:
+                node = node._replace(value=-node.value, first=sign)
             else:
                 minus_one = self.leaf(NodeKind.NUMBER, -1, sign)
-                part = self.part(NodeKind.CALL, "*", sign, (minus_one, part))
+                node = self.node(NodeKind.CALL, "*", sign, (minus_one, node))
         self.nesting = before
-        return part
+        return node
 
     def _atom(self) -> ParseNode:
-        """What has no operator: a literal, an attribute, a call, or something in brackets."""
+        """Read a literal, an attribute, a call, or an expression or a list in brackets."""
         return _ATOMS.get(self.texts[self.index][:1], _Reader._word)(self)
 
     def _no_atom(self) -> ParseNode:
@@ -193,33 +193,33 @@ class _Reader(Cursor):
         return self.leaf(NodeKind.NUMBER, self.number(), token)
 
     def _brackets(self) -> ParseNode:
-        """An expression or a list of two or more in brackets."""
+        """Read an expression in brackets, or a list of two or more items."""
         if self.name != "(":
             return self._no_atom()
         opening = self.advance()
         self.enter_nesting(opening)
         first = self.expression(_OR)
         if self.name == ",":
-            part = self._rest_of_list(opening, [first])
+            node = self._rest_of_list(opening, [first])
         else:
             self.expect(")", "to close a bracket")
-            part = first._replace(first=opening, last=self.index - 1)
+            node = first._replace(first=opening, last=self.index - 1)
         self.nesting -= 1
-        return part
+        return node
 
     def _list(self) -> ParseNode:
-        """A list in brackets of any number of items."""
+        """Read a list of any number of items."""
         opening = self.advance()
         self.enter_nesting(opening)
-        part = self._rest_of_list(opening, [] if self.name == ")" else [self.expression(_OR)])
+        node = self._rest_of_list(opening, [] if self.name == ")" else [self.expression(_OR)])
         self.nesting -= 1
-        return part
+        return node
 
     def _rest_of_list(self, opening: int, items: list[ParseNode]) -> ParseNode:
         while self.skip(","):
             items.append(self.expression(_OR))
         self.expect(")", "to close a list")
-        return self.part(NodeKind.LIST, None, opening, tuple(items))
+        return self.node(NodeKind.LIST, None, opening, tuple(items))
 
     # ---------------------------------------------------------------------------------- words
 
@@ -241,11 +241,11 @@ class _Reader(Cursor):
             return self.leaf(NodeKind.NULL, None, token)
         if name in {"true", "false"}:
             return self.leaf(NodeKind.BOOLEAN, name == "true", token)
-        written = self.texts[token]
+        word = self.texts[token]
         raise self.error_at(
             token,
-            f"{written} is a keyword, and an attribute or a value is expected here; "
-            f'for an attribute of that name write "{written}"',
+            f"{word} is a keyword, and an attribute or a value is expected here; "
+            f'for an attribute of that name write "{word}"',
         )
 
     def _geometry(self, token: int, name: str, dimensions: str) -> ParseNode:
@@ -257,9 +257,9 @@ class _Reader(Cursor):
 
     def _call(self, token: int, name: str) -> ParseNode:
         if name not in FUNCTIONS:
-            written = self.texts[token]
+            word = self.texts[token]
             raise self.error_at(
-                token, f"there is no function {excerpt(written)}; {suggest_function(written)}"
+                token, f"there is no function {excerpt(word)}; {suggest_function(word)}"
             )
         self.enter_nesting(self.advance())
         argument = self._set if name in ARRAY_FUNCTIONS else self.expression
@@ -272,19 +272,19 @@ class _Reader(Cursor):
             raise self.unexpected(f") to close {name.upper()}(")
         self.advance()
         self.nesting -= 1
-        return self.part(NodeKind.CALL, name, token, tuple(args))
+        return self.node(NodeKind.CALL, name, token, tuple(args))
 
     def _set(self, level: int) -> ParseNode:
-        # Only here ('a') is a list of one and no string in brackets.
+        # As an argument of an A_ function, ('a') is a list of one item; elsewhere it is a string.
         return self._list() if self.name == "(" else self.expression(level)
 
 
-# What begins with none of these is a word.
+# By the first character of a token; any other token is a word.
 _ATOMS: dict[str, Callable[[_Reader], ParseNode]] = {
     "'": _Reader._string,
     '"': _Reader._name,
     "(": _Reader._brackets,
     "+": _Reader._plus,
-    **dict.fromkeys(DIGITS, _Reader._number),
+    **dict.fromkeys(NUMBER_START, _Reader._number),
     **dict.fromkeys([*"=<>-*/%^),", ""], _Reader._no_atom),
 }

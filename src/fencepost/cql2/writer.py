@@ -1,9 +1,9 @@
-"""From the tree back to CQL2 text and CQL2 JSON.
+"""`render_text` and `render_json` write a syntax tree as CQL2 text and CQL2 JSON.
 
-``parse(render_text(x)) == x`` and ``parse(render_json(x)) == x`` for each x that `parse` gives.
-Brackets stand where the tree needs them, and round a negative number behind an operator or
-before ^, where the eye could go wrong. Coordinates are written without exponents, since not
-every reader of CQL2 text takes them.
+``parse(render_text(x)) == x`` and ``parse(render_json(x)) == x`` for each x that `parse` returns.
+Text has brackets where precedence requires them, and around a negative number behind an operator
+or before ^, for readability. Coordinates are written without exponents, because some readers of
+CQL2 text accept none.
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ _JSON_NAMES = {
 
 
 def render_text(condition: Condition) -> str:
-    """The condition in CQL2 text.
+    """Return a condition as CQL2 text.
 
     Raises
     ------
     LanguageError
-        Where text cannot say it: an IN with an empty list, which JSON can; a number or time
-        that is not finite or out of range, which `parse` never gives.
+        If text cannot express the condition: IN with an empty list, which JSON can express; or a
+        number that is not finite or a time out of range, which `parse` never returns.
     """
     return _text(condition)[0]
 
 
 def render_json(condition: Condition) -> dict[str, Any] | bool:
-    """The condition in CQL2 JSON, as mappings and lists; TRUE and FALSE are a bool.
+    """Return a condition as CQL2 JSON: mappings and lists, or a bool for TRUE and FALSE.
 
     Raises
     ------
     LanguageError
-        Where JSON cannot say it, which never happens to what `parse` gives.
+        If JSON cannot express the condition; it can express all that `parse` returns.
     """
     rendered: dict[str, Any] | bool = _json(condition)
     return rendered
 
 
 def geometry_text(geometry: ast.Geometry) -> str:
-    """A geometry literal in CQL2 text."""
+    """Return a geometry literal as CQL2 text."""
     return _atom(geometry)
 
 
 def geometry_json(geometry: ast.Geometry) -> dict[str, Any]:
-    """A geometry literal in CQL2 JSON."""
+    """Return a geometry literal as CQL2 JSON."""
     rendered: dict[str, Any] = _json(geometry)
     return rendered
 
@@ -86,7 +86,7 @@ def geometry_json(geometry: ast.Geometry) -> dict[str, Any]:
 
 
 def _text(node: Node) -> tuple[str, int]:
-    """The text of a node, and how tight the operator binds that is outermost in it."""
+    """Return the text of a node, and the binding level of its outermost operator."""
     match node:
         case ast.And(parts):
             return _joined(node, parts, " AND ", _NOT), _AND
@@ -102,7 +102,7 @@ def _text(node: Node) -> tuple[str, int]:
         case ast.In(value, items):
             if not items:
                 raise LanguageError(
-                    "CQL2 text cannot say IN with an empty list; use render_json for it"
+                    "CQL2 text cannot express IN with an empty list; use render_json"
                 )
             return f"{_at(value, _SUM)} IN ({_listed(items)})", _PREDICATE
         case ast.Like(value, pattern):
@@ -121,14 +121,14 @@ def _text(node: Node) -> tuple[str, int]:
 
 
 def _at(node: Node, level: int) -> str:
-    """The text of a node, in brackets unless it binds at least as tight as `level`."""
-    text, own_level = _text(node)
-    return text if own_level >= level else f"({text})"
+    """Return the text of a node, in brackets unless it binds at least as tight as `level`."""
+    text, node_level = _text(node)
+    return text if node_level >= level else f"({text})"
 
 
 def _joined(node: Node, parts: tuple[Condition, ...], operator: str, level: int) -> str:
     if len(parts) < 2:
-        raise LanguageError(f"{operator.strip()} needs two parts or more; saw {short_repr(node)}")
+        raise LanguageError(f"{operator.strip()} needs two or more parts; saw {short_repr(node)}")
     return operator.join(_at(part, level) for part in parts)
 
 
@@ -169,7 +169,7 @@ def _atom(node: Node) -> str:
             | ast.ArrayCondition(function, left, right)
         ):
             return f"{function.name}({_listed((left, right))})"
-    raise LanguageError(f"this is no part of an expression; saw {short_repr(node)}")
+    raise LanguageError(f"this is not part of an expression; saw {short_repr(node)}")
 
 
 def _name(name: str) -> str:
@@ -183,7 +183,7 @@ def _quoted(text: str) -> str:
 
 def _number(value: int | float) -> str:
     if isinstance(value, float) and not isfinite(value):
-        raise LanguageError(f"CQL2 cannot say a number that is not finite; saw {value}")
+        raise LanguageError(f"CQL2 cannot express a number that is not finite; saw {value}")
     return repr(value)
 
 
@@ -259,7 +259,7 @@ def _json(node: Node) -> Any:
             return {"type": kind, "coordinates": coordinates}
         case ast.ListLiteral(items):
             return [_json(item) for item in items]
-    raise LanguageError(f"this is no part of an expression; saw {short_repr(node)}")
+    raise LanguageError(f"this is not part of an expression; saw {short_repr(node)}")
 
 
 def _operation(name: str, *args: Node) -> dict[str, Any]:
@@ -276,13 +276,13 @@ def _instant(time: ast.Time | None) -> str:
         form = format_date if time.date_only else format_instant
         return form(time.nanoseconds)
     except ValueError as error:
-        raise LanguageError(f"CQL2 cannot say this time: {error}") from None
+        raise LanguageError(f"CQL2 cannot express this time: {error}") from None
 
 
 def _coordinates(geometry: Any) -> tuple[str, list[Any]]:
-    """The GeoJSON type and coordinates of a Shapely geometry, in the plane."""
+    """Return the GeoJSON type and coordinates of a Shapely geometry, without z and m."""
     if geometry.geom_type.lower() not in GEOMETRY_DEPTH or geometry.is_empty:
-        raise LanguageError(f"CQL2 cannot say this geometry; saw {short_repr(geometry)}")
+        raise LanguageError(f"CQL2 cannot express this geometry; saw {short_repr(geometry)}")
     mapping = shapely.geometry.mapping(shapely.force_2d(geometry))
     return mapping["type"], _lists(mapping["coordinates"])
 

@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RangeCheck:
-    """Whether a number or time lies between two bounds."""
+    """Tests whether a number or time lies between two bounds."""
 
     column: Column
     low: DoubleDouble
@@ -63,7 +63,7 @@ class RangeCheck:
 
 @dataclass(frozen=True, slots=True)
 class MemberCheck:
-    """Whether a string is a member of a set of strings."""
+    """Tests whether a string is a member of a set of strings."""
 
     column: Column
     strings: tuple[str, ...]
@@ -71,7 +71,7 @@ class MemberCheck:
 
 @dataclass(frozen=True, slots=True)
 class OrderCheck:
-    """Whether a string sorts before or after a bound (LT, LE, GT, GE)."""
+    """Tests whether a string sorts before or after a bound (LT, LE, GT, GE)."""
 
     column: Column
     op: ComparisonOp
@@ -80,7 +80,7 @@ class OrderCheck:
 
 @dataclass(frozen=True, slots=True)
 class LikeCheck:
-    """Whether a string matches a LIKE pattern."""
+    """Tests whether a string matches a LIKE pattern."""
 
     column: Column
     pattern: str
@@ -88,7 +88,7 @@ class LikeCheck:
 
 @dataclass(frozen=True, slots=True)
 class BooleanCheck:
-    """Whether a boolean has an allowed value."""
+    """Tests whether a boolean has an allowed value."""
 
     column: Column
     allows_false: bool
@@ -97,14 +97,14 @@ class BooleanCheck:
 
 @dataclass(frozen=True, slots=True)
 class NullCheck:
-    """Whether an attribute is missing."""
+    """Tests whether an attribute is missing."""
 
     column: Column
 
 
 @dataclass(frozen=True, slots=True)
 class RelateCheck:
-    """Whether a spatial function holds for the event's geometry and a constant geometry."""
+    """Tests whether a spatial function holds for the event's geometry and a constant geometry."""
 
     column: Column
     function: SpatialFunction
@@ -155,9 +155,9 @@ def near_function_of(bound: DistanceBound) -> NearFunction | None:
 
 @dataclass(frozen=True, slots=True)
 class NearCheck:
-    """Whether a distance to the event's geometry is at most, or if `strict` less than, a bound.
+    """Tests whether a distance to the event's geometry is at most a bound, or less if `strict`.
 
-    `distance` is in units of the coordinates, or on the ellipsoid in metres.
+    `distance` is the bound, in units of the coordinates, or on the ellipsoid in metres.
     """
 
     column: Column
@@ -174,7 +174,7 @@ class NearCheck:
 
 @dataclass(frozen=True, slots=True)
 class ListCheck:
-    """Whether the event's list, or the set of words of its text, has a relation to a list."""
+    """Tests whether the event's list, or the set of words of its text, has a relation to a list."""
 
     column: Column
     function: ArrayFunction

@@ -44,7 +44,7 @@ from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 def evaluate_near(
     space: Space, function: NearFunction, a: Shapes, b: Shapes, distance: float
 ) -> bool:
-    """Whether a distance function holds for two single shapes."""
+    """Return whether a distance function holds for two single shapes."""
     measure, strict, is_negation = DISTANCE_BOUNDS[function]
     is_near = is_near_wgs84 if space is Space.WGS84 else is_near_planar
     return is_near(measure, strict, a, b, distance) != is_negation
@@ -59,7 +59,7 @@ def measure_distance(space: Space, function: NearFunction, a: Shapes, b: Shapes)
 
 
 def is_near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:
-    """Whether a distance of two single shapes in lon/lat is at most, or less than, a bound.
+    """Return whether a distance of two single shapes in lon/lat is at most, or less than, a bound.
 
     `distance` is the bound in metres.
     """
@@ -122,7 +122,7 @@ _Point = tuple[Fraction, Fraction]
 
 
 def is_near_planar(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:
-    """Whether a planar distance of two single shapes is at most, or less than, a bound."""
+    """Return whether a planar distance of two single shapes is at most, or less than, a bound."""
     if strict and distance == 0.0:
         return False
     scratch = new_tree_scratch(max(a.max_chains, b.max_chains))

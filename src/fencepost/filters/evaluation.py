@@ -264,7 +264,7 @@ def spans_relate(
     left: tuple[DoubleDouble, DoubleDouble],
     right: tuple[DoubleDouble, DoubleDouble],
 ) -> bool:
-    """Whether a temporal function holds for two spans."""
+    """Return whether a temporal function holds for two spans."""
     return all(
         OPERATORS[op](left[left_end], right[right_end])
         for left_end, op, right_end in SPAN_RULES[function]
@@ -317,7 +317,7 @@ def lists_relate(
     right: ast.Property | ast.ListLiteral,
     event: EventValues,
 ) -> bool | None:
-    """Whether an array function holds for two lists, taken as sets.
+    """Return whether an array function holds for two lists, taken as sets.
 
     A text that is compared with a list of keywords is the set of its words.
     """
@@ -376,7 +376,7 @@ def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes
 
 
 def matches_pattern(pattern: str, text: str) -> bool:
-    """Whether a text matches a LIKE pattern."""
+    """Return whether a text matches a LIKE pattern."""
     compiled = np.frombuffer(bytearray(compile_pattern(pattern)), np.uint8)
     encoded = np.frombuffer(bytearray(text.encode("utf-8", "surrogatepass")), np.uint8)
     return bool(like_bytes(compiled, 0, len(compiled), encoded, 0, len(encoded)))

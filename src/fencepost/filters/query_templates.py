@@ -43,7 +43,7 @@ import shapely
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import MAX_LENGTH
 from fencepost.cql2.keywords import ARRAY_FUNCTIONS, NEAR_FUNCTIONS, SPATIAL_FUNCTIONS
-from fencepost.cql2.lexer import DIGITS, split_literals
+from fencepost.cql2.lexer import NUMBER_START, split_literals
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
@@ -219,7 +219,7 @@ class BoundTemplate:
         self.shapes_ref: Any = None
 
     def has_valid_shapes(self) -> bool:
-        """Whether a fast check proves all geometries valid."""
+        """Return whether a fast check proves all geometries valid."""
         if self.template.needs_no_validation:
             return True
         self.shapes_ref, is_valid = lay_out_outlines(*outline_arrays(self.shapes))
@@ -320,7 +320,7 @@ def _learn(
 
 
 def _is_verified(template: QueryTemplate, literals: Sequence[str]) -> bool:
-    """Whether binding to the first text's literals gives the terms that the parser gave."""
+    """Return whether binding to the first text's literals gives the terms that the parser gave."""
     bound = template.bind(literals, Space.PLANAR)
     if bound is None:
         return False
@@ -448,9 +448,11 @@ class _TemplateBuilder:
         return _ShapeSlots(tuple(self._literal_of_token[token] for token in chains), 0, dimension)
 
 
-def _is_literal(written: str) -> bool:
-    first = written[:1]
-    return first == "'" or (first in DIGITS and first != "") or (first == "(" and written != "(")
+def _is_literal(token: str) -> bool:
+    first = token[:1]
+    return (
+        first == "'" or (first in NUMBER_START and first != "") or (first == "(" and token != "(")
+    )
 
 
 def _kind(slot: _TermSlots) -> tuple[object, ...]:

@@ -147,7 +147,7 @@ def dimension_of(shape: Shapes) -> int:
 
 
 def evaluate_spatial(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:
-    """Whether a spatial function holds for two single shapes."""
+    """Return whether a spatial function holds for two single shapes."""
     packed = packed_matrix(a, b)
     exclusive = _EXCLUSIVE[function].bit if function in _EXCLUSIVE else 0
     return bool(

@@ -1,18 +1,12 @@
-"""Slow, exact reference implementations that the tests hold the kernels against.
+"""Slow, exact reference implementations, against which tests compare the kernels.
 
-- `ellipsoid`: Distances of geometries on the WGS84 ellipsoid against a bound, plainly: to a
-  micrometre
-- `event_geometries`: Geometries of events, in any form that `fencepost.relate` takes, read with
-  Shapely
-- `exact_distance`: Exact distances of two geometries in the plane, and of their centroids,
-  against a bound
-- `exact_ranking`: Scores of subscriptions, straight from `docs/ranking.md`: what every ranking is
-  tested against
-- `exact_relation`: The exact DE-9IM of two geometries by brute force: the oracle of every other
-  test
-- `exact_values`: What the value of an attribute counts as, and how values compare, calculate and
-  have a form
-- `oracle`: Whether an event satisfies a condition, straight from `docs/meaning.md`
+- `oracle`: evaluates a condition for an event, as `docs/meaning.md` defines it
+- `exact_values`: normalizes, compares and folds attribute values; arithmetic, LIKE, spans of time
+- `event_geometries`: reads geometries of events with Shapely
+- `exact_relation`: the exact DE-9IM matrix of two geometries, and validity, by brute force
+- `exact_distance`: compares planar distances with a bound, exactly
+- `ellipsoid`: compares distances on the WGS84 ellipsoid with a bound, to a micrometre
+- `exact_ranking`: scores of subscriptions, as `docs/ranking.md` defines them
 """
 
 from fencepost.reference import ellipsoid, exact_distance

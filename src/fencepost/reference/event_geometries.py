@@ -1,8 +1,8 @@
-"""Geometries of events, in any form that `fencepost.relate` takes, read with Shapely.
+"""`geometry_of` reads a geometry of an event with Shapely, in any form `fencepost.relate` accepts.
 
-A geometry that cannot be used is None: one that cannot be read, is empty or has an empty part,
-has a coordinate that is not finite or that the space has not, is a collection or a curve, or is
-invalid. Z and M are ignored, and so is an SRID.
+A geometry is unusable if it cannot be read, is empty or has an empty part, has a coordinate that is
+not finite or outside of the space, is a collection or a curve, or is invalid. Z, M and an SRID are
+ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fencepost.reference.exact_relation import defect
 
 __all__ = ["geometry_of"]
 
-# How deep the list of coordinates is nested, and what makes a geometry of it.
+# By type: how deep its list of coordinates nests.
 _DEPTH: Final = {
     "Point": 0,
     "LineString": 1,
@@ -42,21 +42,26 @@ _WKB_TYPES: Final = (
 )
 
 
-class _UnreadableError(Exception):
-    """A value that is no geometry."""
+class _NotAGeometry(Exception):
+    """A value is not a geometry."""
 
 
 def geometry_of(value: object, space: Space = Space.PLANAR) -> BaseGeometry | None:
-    """The geometry that a value is; None where it is none, or one that cannot be used.
+    """Return the geometry of a value; None if the value is not a geometry, or an unusable one.
 
-    It may be a Shapely geometry; WKT; WKB or EWKB as bytes; a GeoJSON geometry or Feature as a
-    mapping, or an object whose ``__geo_interface__`` is one.
+    Parameters
+    ----------
+    value : object
+        A Shapely geometry; WKT; WKB or EWKB as bytes; a GeoJSON geometry or Feature as a mapping;
+        or an object whose ``__geo_interface__`` is such a mapping.
+    space : Space
+        Limits the coordinates.
     """
     try:
-        # What GEOS thinks of NaN is told by None, not by a warning.
+        # GEOS warns of NaN; here the geometry is None instead.
         with np.errstate(all="ignore"):
             geometry = _read(value)
-    except (_UnreadableError, shapely.errors.ShapelyError, ValueError):
+    except (_NotAGeometry, shapely.errors.ShapelyError, ValueError):
         return None
     return geometry if _is_usable(geometry, space) else None
 
@@ -79,17 +84,17 @@ def _read(value: object) -> BaseGeometry:
         return _read_wkt(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return _read_wkb(bytes(value))
-    geometry = _mapping(value)
+    geometry = _read_mapping(value)
     if geometry.get("type") == "Feature":
-        geometry = _mapping(geometry.get("geometry"))
+        geometry = _read_mapping(geometry.get("geometry"))
     kind = geometry.get("type")
     if not isinstance(kind, str) or kind not in _DEPTH:
-        raise _UnreadableError
-    return _build(kind, _nested(geometry.get("coordinates"), _DEPTH[kind]))
+        raise _NotAGeometry
+    return _build(kind, _read_nested(geometry.get("coordinates"), _DEPTH[kind]))
 
 
 def _build(kind: str, coordinates: Any) -> BaseGeometry:
-    """The geometry of nested coordinates; rings are closed if they are not."""
+    """Return the geometry of nested coordinates; open rings are closed."""
     if kind == "Polygon":
         return shapely.Polygon(coordinates[0], coordinates[1:])
     if kind == "MultiPolygon":
@@ -102,98 +107,101 @@ def _build(kind: str, coordinates: Any) -> BaseGeometry:
 # --- GeoJSON ----------------------------------------------------------------------------------
 
 
-def _mapping(value: object) -> Mapping[Any, object]:
+def _read_mapping(value: object) -> Mapping[Any, object]:
     if not isinstance(value, Mapping):
         value = getattr(value, "__geo_interface__", None)
     if not isinstance(value, Mapping):
-        raise _UnreadableError
+        raise _NotAGeometry
     return value
 
 
-def _nested(value: object, depth: int) -> Any:
-    """Lists, none of them empty, of positions: pairs of floats."""
-    items = _listed(value)
+def _read_nested(value: object, depth: int) -> Any:
+    """Read lists of positions, nested `depth` deep; no list is empty, positions are pairs."""
+    items = _read_list(value)
     if depth:
-        return [_nested(item, depth - 1) for item in items]
-    return [_coordinate(number) for number in _listed(items[:2], least=2)]
+        return [_read_nested(item, depth - 1) for item in items]
+    return [_coordinate(number) for number in _read_list(items[:2], min_length=2)]
 
 
-def _listed(value: object, least: int = 1) -> list[object]:
+def _read_list(value: object, min_length: int = 1) -> list[object]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
-        raise _UnreadableError
-    if len(value) < least:
-        raise _UnreadableError
+        raise _NotAGeometry
+    if len(value) < min_length:
+        raise _NotAGeometry
     return list(value)
 
 
 def _coordinate(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise _UnreadableError
+        raise _NotAGeometry
     try:
         return float(value)
     except OverflowError:
-        raise _UnreadableError from None
+        raise _NotAGeometry from None
 
 
 # --- WKT and WKB ------------------------------------------------------------------------------
 
 
 def _read_wkt(text: str) -> BaseGeometry:
-    """What GEOS reads, but for collections (which it nests without limit) and what is no WKT."""
+    """Read WKT with GEOS, but reject collections, which GEOS reads at any depth."""
     head = text.lstrip().upper()
     names = sorted((name.upper() for name in _DEPTH), key=len, reverse=True)
     name = next((name for name in names if head.startswith(name)), None)
     if name is None or not text.isascii() or "\0" in text:
-        raise _UnreadableError
+        raise _NotAGeometry
     return shapely.from_wkt(text)
 
 
 def _read_wkb(data: bytes) -> BaseGeometry:
-    """Read here rather than by GEOS, which follows nested collections until the stack ends."""
+    """Read WKB without GEOS, which recurses into nested collections until the stack overflows."""
     try:
         kind, coordinates, _ = _wkb_geometry(data, 0)
     except (struct.error, IndexError):
-        raise _UnreadableError from None
+        raise _NotAGeometry from None
     return _build(kind, coordinates)
 
 
-def _wkb_geometry(data: bytes, at: int, within: str = "") -> tuple[str, Any, int]:
-    """Type, nested coordinates and end of the geometry that begins at a byte."""
-    if data[at] > 1:
-        raise _UnreadableError
-    order = "<" if data[at] else ">"
-    (code,) = struct.unpack_from(f"{order}I", data, at + 1)
-    at += 9 if code & 0x20000000 else 5  # an SRID follows
+def _wkb_geometry(data: bytes, offset: int, multi_type: str = "") -> tuple[str, Any, int]:
+    """Return the type, the nested coordinates and the end of the geometry at an offset.
+
+    multi_type : the type of the collection that the geometry is a part of, or "".
+    """
+    if data[offset] > 1:
+        raise _NotAGeometry
+    order = "<" if data[offset] else ">"
+    (code,) = struct.unpack_from(f"{order}I", data, offset + 1)
+    offset += 9 if code & 0x20000000 else 5  # an SRID follows
     thousands, number = divmod(code & 0xFFFF, 1000)
     size = 2 + bool(code & 0x80000000 or thousands in (1, 3))
     size += bool(code & 0x40000000 or thousands in (2, 3))
     kind = _WKB_TYPES[number - 1] if 1 <= number <= len(_WKB_TYPES) else ""
-    if not kind or (within and f"Multi{kind}" != within):
-        raise _UnreadableError
+    if not kind or (multi_type and f"Multi{kind}" != multi_type):
+        raise _NotAGeometry
 
-    def points(count: int, at: int) -> tuple[list[Any], int]:
-        numbers = struct.unpack_from(f"{order}{count * size}d", data, at)
-        return list(zip(numbers[::size], numbers[1::size], strict=True)), at + 8 * count * size
+    def points(count: int, offset: int) -> tuple[list[Any], int]:
+        numbers = struct.unpack_from(f"{order}{count * size}d", data, offset)
+        return list(zip(numbers[::size], numbers[1::size], strict=True)), offset + 8 * count * size
 
     if kind == "Point":
-        (point,), at = points(1, at)
-        return kind, point, at
-    (count,) = struct.unpack_from(f"{order}I", data, at)
-    at += 4
+        (point,), offset = points(1, offset)
+        return kind, point, offset
+    (count,) = struct.unpack_from(f"{order}I", data, offset)
+    offset += 4
     if count == 0 or count > len(data):
-        raise _UnreadableError
+        raise _NotAGeometry
     if kind == "LineString":
-        return kind, *points(count, at)
+        return kind, *points(count, offset)
     members: list[Any] = []
     for _ in range(count):
         if kind == "Polygon":
-            (length,) = struct.unpack_from(f"{order}I", data, at)
-            member, at = points(length if length <= len(data) else 0, at + 4)
+            (length,) = struct.unpack_from(f"{order}I", data, offset)
+            member, offset = points(length if length <= len(data) else 0, offset + 4)
             if not member or member[0] != member[-1]:
-                raise _UnreadableError
+                raise _NotAGeometry
         else:
-            _, member, at = _wkb_geometry(data, at, kind)
+            _, member, offset = _wkb_geometry(data, offset, kind)
         members.append(member)
-    return kind, members, at
+    return kind, members, offset

@@ -1,17 +1,17 @@
-"""Exact distances of two geometries in the plane, and of their centroids, against a bound.
+"""Compares planar distances of two geometries, and of their centroids, with a bound, exactly.
 
-No distance is ever rounded, because none is computed: each question is whether one square is
-less than another, and the squares are exact. Doubles are rational numbers, and so are the squared
-distance of a point and a segment, and the centroids of points and of areas.
+No distance is rounded, because none is computed: squares are compared, and they are exact. Doubles
+are rational numbers, and so are the squared distance of a point and a segment, and the centroids of
+points and of areas.
 
-The centroid of lines is the one exception: it weighs midpoints by lengths, which are square roots.
-Two numbers there, the squared distance of the centroids and the squared bound, are compared in
-two ways. Intervals of rationals that hold the centroid, made smaller and smaller, tell two
-numbers that differ apart. Whether they are the same is a question of algebra: written as a sum
-of rational multiples of square roots of integers, no two of whose products are squares, a number
-is zero only if all the multiples are, because such roots are linearly independent over the
-rationals (A. S. Besicovitch, On the linear independence of fractional powers of integers,
-J. London Math. Soc. s1-15, 1940). So the answer is exact for lines as well.
+Only the centroid of lines is not rational: it weighs midpoints by lengths, which are square roots.
+There the squared distance of the centroids is compared with the squared bound in two ways. If the
+numbers differ, ever smaller intervals of rationals that contain the centroids separate them. If
+they are equal, algebra proves it. Write their difference as a sum of rational multiples of square
+roots of integers, such that no product of two of the integers is a square. Such roots are linearly
+independent over the rationals (A. S. Besicovitch, On the linear independence of fractional powers
+of integers, J. London Math. Soc. s1-15, 1940). So the sum is zero only if all multiples are zero,
+and the answer is exact for lines as well.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ _Interval: TypeAlias = tuple[Fraction, Fraction]
 
 
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the nearest points of two geometries is at most d, exactly.
+    """Return whether the distance of two geometries is at most d, exactly.
 
-    The geometries, here and below, are valid points, lines or polygons, or collections of one of
-    these kinds; the distance of two that have a point in common is 0. The bound is in the units
-    of the coordinates, and may be infinite; no distance is below 0.
+    Here and below, the geometries are valid points, lines or polygons, or collections of one of
+    these types. The distance of geometries that have a point in common is 0. The bound is in the
+    units of the coordinates, and may be infinite or negative.
     """
     if d < 0:
         return False
     if d == inf or in_contact(a, b):
         return True
-    # Nearest points of segments that do not cross: one of the two is an end.
+    # Of the nearest points of two segments that do not cross, one is an end.
     limit = Fraction(d) ** 2
     return any(
         _squared_distance(point, segment) <= limit
-        for one, other in ((a, b), (b, a))
-        for point, segment in product(_points(one), _segments(other))
+        for first, second in ((a, b), (b, a))
+        for point, segment in product(_points(first), _segments(second))
     )
 
 
 def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the nearest points of two geometries is less than d, exactly."""
+    """Return whether the distance of two geometries is less than d, exactly."""
     if d <= 0:
         return False
     if d == inf or in_contact(a, b):
@@ -72,15 +72,15 @@ def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
     limit = Fraction(d) ** 2
     return any(
         _squared_distance(point, segment) < limit
-        for one, other in ((a, b), (b, a))
-        for point, segment in product(_points(one), _segments(other))
+        for first, second in ((a, b), (b, a))
+        for point, segment in product(_points(first), _segments(second))
     )
 
 
 def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the farthest points of two geometries is at most d, exactly.
+    """Return whether the distance of the farthest points of two geometries is at most d, exactly.
 
-    The points that are farthest from a point are vertices.
+    Only vertices are compared: the point of a geometry farthest from another point is a vertex.
     """
     if d < 0 or d == inf:
         return d > 0
@@ -90,33 +90,34 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """Whether the distance of the centroids of two geometries is less than d, exactly.
+    """Return whether the distance of the centroids of two geometries is less than d, exactly.
 
-    The centroid of areas is their centre of mass, that of lines weighs each segment by its length
-    (one that is run through twice, twice), and that of points is the mean of the distinct ones.
+    The centroid of areas is their centre of mass. The centroid of lines weighs each segment by its
+    length; a segment that lines traverse twice counts twice. The centroid of points is the mean of
+    the distinct points.
     """
     if d <= 0 or d == inf:
         return d > 0
     limit = Fraction(d) ** 2
     centroid_a, centroid_b = _centroid(a), _centroid(b)
     for bits in count(64, 64):
-        least, most = _squared_bounds(centroid_a, centroid_b, bits)
-        if most < limit:
+        low, high = _squared_bounds(centroid_a, centroid_b, bits)
+        if high < limit:
             return True
-        if least >= limit:
+        if low >= limit:
             return False
         if bits == 256 and _is_at(centroid_a, centroid_b, limit):
             return False
-    raise AssertionError("numbers that differ are told apart")
+    raise AssertionError("intervals separate numbers that differ")
 
 
 # --- Distance ---------------------------------------------------------------------------------
 
 
 def in_contact(a: BaseGeometry, b: BaseGeometry) -> bool:
-    """Whether two geometries have a point in common."""
-    found = matrix(a, b)
-    return found[:2] + found[3:5] != "FFFF"
+    """Return whether two geometries have a point in common."""
+    entries = matrix(a, b)
+    return entries[:2] + entries[3:5] != "FFFF"
 
 
 def _points(geometry: BaseGeometry) -> set[_Point]:
@@ -124,7 +125,7 @@ def _points(geometry: BaseGeometry) -> set[_Point]:
 
 
 def _segments(geometry: BaseGeometry) -> set[_Segment]:
-    """The segments of lines and rings; a point is a segment of no length."""
+    """Return the segments of lines and rings; a point is a segment of no length."""
     return {
         segment
         for path in _paths(geometry)
@@ -133,7 +134,7 @@ def _segments(geometry: BaseGeometry) -> set[_Segment]:
 
 
 def _paths(geometry: BaseGeometry) -> list[list[_Point]]:
-    """The points of each point, line or ring, exactly."""
+    """Return the exact points of each point, line or ring."""
     paths = shapely.get_parts(geometry)
     if geometry.geom_type.endswith("Polygon"):
         paths = shapely.get_rings(paths)
@@ -178,10 +179,10 @@ def _centroid(geometry: BaseGeometry) -> _Centroid:
 
 
 def centroid_in_plane(geometry: BaseGeometry) -> tuple[float, float]:
-    """The centroid that `same_place` takes, as doubles."""
-    found = _centroid(geometry)
-    weight = _interval(found.weight, 128)
-    x, y = (_quotient(_interval(roots, 128), weight) for roots in (found.x, found.y))
+    """Return the centroid that `same_place` uses, as doubles."""
+    centroid = _centroid(geometry)
+    weight = _interval(centroid.weight, 128)
+    x, y = (_quotient(_interval(roots, 128), weight) for roots in (centroid.x, centroid.y))
     return float(x[0]), float(y[0])
 
 
@@ -191,7 +192,11 @@ def _rational(point: _Point) -> _Centroid:
 
 
 def _centre_of_mass(areas: BaseGeometry) -> _Point:
-    """The mean of the triangles that edges span with the origin, shells added, holes taken off."""
+    """Return the centre of mass of areas.
+
+    It is the mean of the triangles that the edges span with the origin; shells are added, holes
+    are subtracted.
+    """
     mass = moment_x = moment_y = Fraction(0)
     for polygon in shapely.get_parts(areas):
         for number, ring in enumerate(_paths(polygon)):
@@ -205,7 +210,10 @@ def _centre_of_mass(areas: BaseGeometry) -> _Point:
 
 
 def _centroid_of_lines(segments: list[_Segment]) -> _Centroid:
-    """The mean of midpoints by lengths; rational where all lengths are multiples of one root."""
+    """Return the mean of midpoints weighed by lengths.
+
+    It is rational if all lengths are rational multiples of one root.
+    """
     centroid = _Centroid({}, {}, {})
     for (x0, y0), (x1, y1) in segments:
         squared = (x1 - x0) ** 2 + (y1 - y0) ** 2
@@ -224,18 +232,21 @@ def _centroid_of_lines(segments: list[_Segment]) -> _Centroid:
 
 
 def _add(roots: _Roots, under_root: int, multiple: Fraction) -> None:
-    """Add a multiple of a square root: to that root of which it is a rational multiple itself."""
+    """Add a multiple of a square root to a sum.
+
+    If the root is a rational multiple of a root of the sum, it is added to that root's multiple.
+    """
     for other in roots:
-        both = under_root * other
-        root_of_both = isqrt(both)
-        if root_of_both**2 == both:
+        root_product = under_root * other
+        root_of_both = isqrt(root_product)
+        if root_of_both**2 == root_product:
             roots[other] += multiple * Fraction(root_of_both, other)
             return
     roots[under_root] = multiple
 
 
 def _sum(*terms: tuple[int | Fraction, _Roots, _Roots]) -> _Roots:
-    """The sum of factor * a * b over the terms."""
+    """Return the sum of factor * a * b over the terms."""
     total: _Roots = {}
     for factor, a, b in terms:
         for (m, multiple_a), (n, multiple_b) in product(a.items(), b.items()):
@@ -244,7 +255,7 @@ def _sum(*terms: tuple[int | Fraction, _Roots, _Roots]) -> _Roots:
 
 
 def _ratio(a: _Roots, b: _Roots) -> Fraction | None:
-    """a / b where the two are made of the same roots and it is rational; None if it is not."""
+    """Return a / b if both are sums of the same roots and the ratio is rational; otherwise None."""
     if a.keys() != b.keys():
         return None
     ratios = {a[root] / b[root] for root in b}
@@ -252,12 +263,12 @@ def _ratio(a: _Roots, b: _Roots) -> Fraction | None:
 
 
 def _is_at(a: _Centroid, b: _Centroid, squared_distance: Fraction) -> bool:
-    """Whether two centroids are just so far apart."""
+    """Return whether the squared distance of two centroids equals `squared_distance`."""
     x = _sum((1, a.x, b.weight), (-1, b.x, a.weight))
     y = _sum((1, a.y, b.weight), (-1, b.y, a.weight))
     weight = _sum((1, a.weight, b.weight))
     dx, dy = _ratio(x, weight), _ratio(y, weight)
-    if dx is not None and dy is not None:  # such as two that are the same but for their place
+    if dx is not None and dy is not None:  # such as the centroids of a line and its translation
         return dx * dx + dy * dy == squared_distance
     return not any(_sum((1, x, x), (1, y, y), (-squared_distance, weight, weight)).values())
 
@@ -266,7 +277,7 @@ def _is_at(a: _Centroid, b: _Centroid, squared_distance: Fraction) -> bool:
 
 
 def _squared_bounds(a: _Centroid, b: _Centroid, bits: int) -> _Interval:
-    """Two numbers between which the squared distance of two centroids is; both, if rational."""
+    """Return bounds of the squared distance of two centroids; equal bounds if it is rational."""
     bounds = []
     for numbers_a, numbers_b in ((a.x, b.x), (a.y, b.y)):
         least_a, most_a = _quotient(_interval(numbers_a, bits), _interval(a.weight, bits))
@@ -277,24 +288,24 @@ def _squared_bounds(a: _Centroid, b: _Centroid, bits: int) -> _Interval:
 
 
 def _interval(roots: _Roots, bits: int) -> _Interval:
-    """Two numbers between which a sum of roots is, each root taken to so many binary places."""
-    least = most = Fraction(0)
+    """Return bounds of a sum of roots; each root is computed to `bits` binary places."""
+    low = high = Fraction(0)
     for under_root, multiple in roots.items():
         shifted = under_root << 2 * bits
         floor = isqrt(shifted)
         ceiling = floor if floor**2 == shifted else floor + 1
         ends = sorted((floor * multiple / 2**bits, ceiling * multiple / 2**bits))
-        least += ends[0]
-        most += ends[1]
-    return least, most
+        low += ends[0]
+        high += ends[1]
+    return low, high
 
 
 def _quotient(a: _Interval, b: _Interval) -> _Interval:
-    """a / b, where b is positive."""
+    """Return bounds of a / b, where b is positive."""
     quotients = [m / n for m, n in product(a, b)]
     return min(quotients), max(quotients)
 
 
 def _square(a: _Interval) -> _Interval:
-    least, most = sorted((a[0] ** 2, a[1] ** 2))
-    return (Fraction(0) if a[0] < 0 < a[1] else least), most
+    low, high = sorted((a[0] ** 2, a[1] ** 2))
+    return (Fraction(0) if a[0] < 0 < a[1] else low), high

@@ -1,23 +1,24 @@
-"""The exact DE-9IM of two geometries by brute force: the oracle of every other test.
+"""The exact DE-9IM `matrix`, `relation` and validity of geometries by brute force.
 
-Doubles are dyadic rationals, so one power of two turns all the coordinates of a pair into
-integers, and everything after that is integer arithmetic of unlimited size: nothing here
-rounds. The segments of both geometries (a point counts as a segment of no length) cut the
-plane into an arrangement of cells: the *points* where segments end, cross or touch; the open
-*pieces* of segments between consecutive such points; and the open *faces* left between the
-pieces. No cell can lie partly in the interior, boundary or exterior of either geometry, so one
-sample of a cell, located in A and in B straight from the definition of interior and boundary,
-tells where the whole cell is. A point cell, a piece or a face then puts dimension 0, 1 or 2
-into one entry of the matrix, and the largest dimension in each entry stands. Pieces are sampled
-at their midpoint, faces half way between such a midpoint and the next segment straight above it;
-every bounded face has a lower edge that is not vertical, so none is missed, and the unbounded
-face lies outside both geometries whatever they are.
+Doubles are dyadic rationals, so a power of two turns all coordinates of a pair of geometries into
+integers. Everything after that is integer arithmetic of unlimited size; nothing is rounded.
 
-Points of the arrangement are homogeneous integers ``(x, y, w)``, ``w > 0``, standing for
+The segments of both geometries cut the plane into an arrangement of cells; a point counts as a
+segment of no length. The cells are the *points* where segments end, cross or touch; the open
+*pieces* of segments between consecutive points; and the open *faces* between the pieces. Each cell
+lies wholly in the interior, boundary or exterior of each geometry. So one sample of a cell shows
+where the cell is; it is located by the definition of interior and boundary. A point, piece or face
+puts dimension 0, 1 or 2 into one entry of the matrix; the largest dimension of an entry wins.
+
+The sample of a piece is its midpoint. The sample of a face lies halfway between the midpoint of a
+piece and the next segment straight above. Every bounded face has a lower edge that is not vertical,
+so no face is missed, and the unbounded face is outside of both geometries.
+
+Points of the arrangement are homogeneous integers ``(x, y, w)``, ``w > 0``, which stand for
 ``(x / w, y / w)``.
 
-Nothing is shared with the kernels this is a reference for: the imports are the standard library,
-shapely to read coordinates, and the enumeration of relations.
+The module shares nothing with the kernels that tests compare with it: it imports the standard
+library, shapely to read coordinates, and the enumeration of relations.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ Place = Literal["interior", "boundary", "exterior"]
 _Vertex = tuple[int, int]
 _Path = list[_Vertex]
 _Point = tuple[int, int, int]
-# (x0, y0, x1, y1), its ends in lexicographic order: left to right, a vertical one upwards.
+# (x0, y0, x1, y1) with ends in lexicographic order: left to right, vertical segments upwards.
 _Segment = tuple[int, int, int, int]
 _Piece = tuple[_Point, _Point]
-# The parts of a geometry, each a list of paths: a polygon's are its shell, then its holes.
+# The parts of a geometry, each a list of paths; the paths of a polygon are its shell and its holes.
 _FloatParts = list[list[list[list[float]]]]
 _Parts = list[list[_Path]]
 
-# Row or column of the matrix.
+# Rows and columns of the matrix.
 _INTERIOR: Final = 0
 _BOUNDARY: Final = 1
 _EXTERIOR: Final = 2
@@ -65,24 +66,24 @@ _DIMENSIONS: Final = {
 
 
 def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
-    """The DE-9IM matrix of two geometries, exactly.
+    """Return the exact DE-9IM matrix of two geometries.
 
-    They are points, lines, polygons or collections of one of these kinds; valid, with finite
-    coordinates. Lines may cross or retrace themselves. Z is ignored. Of the nine characters, row
-    by row interior, boundary and exterior of `a` against those of `b`, each is ``F`` (empty) or
-    the dimension of the intersection.
+    The geometries are valid points, lines or polygons, or collections of one of these types, with
+    finite coordinates. Lines may cross or retrace themselves. Z is ignored. The rows of the matrix
+    are interior, boundary and exterior of `a`, the columns those of `b`. Each of the nine
+    characters, row by row, is ``F`` (empty) or the dimension of the intersection.
     """
     shape_a, shape_b = _shapes(a, b)
     segments = list(dict.fromkeys(chain(shape_a.segments, shape_b.segments)))
     points, pieces = _arrangement(segments)
     samples = [points, [_midpoint(piece) for piece in pieces]]
     if shape_a.dimension == 2 or shape_b.dimension == 2:
-        # Without areas every face is outside both, which the unbounded face says already.
+        # Without areas every face is outside of both, like the unbounded face.
         samples.append(_face_samples(pieces, segments))
     entries = ["F"] * 8 + ["2"]
     for dimension, cells in zip("012", samples, strict=False):
         for point in cells:
-            # Dimensions only grow from one round to the next, so the last one is the largest.
+            # Dimensions grow from round to round, so the last one written is the largest.
             entry = 3 * shape_a.locate(point) + shape_b.locate(point)
             if entry != 8:
                 entries[entry] = dimension
@@ -90,7 +91,7 @@ def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
 
 
 def relation(a: BaseGeometry, b: BaseGeometry) -> Relation:
-    """The one of the eight relations that holds of two geometries as for `matrix`, exactly."""
+    """Return the exact relation of two geometries, which are as for `matrix`."""
     ii, ib, ie, bi, bb, be, ei, eb, _ = (entry != "F" for entry in matrix(a, b))
     if not ii:
         return Relation.MEETS if ib or bi or bb else Relation.DISJOINT
@@ -106,7 +107,7 @@ def relation(a: BaseGeometry, b: BaseGeometry) -> Relation:
 
 
 def locate(xy: tuple[float, float], geometry: BaseGeometry) -> Place:
-    """Which part of the plane, as a geometry divides it, a point is in, exactly."""
+    """Return whether a point is in the interior, boundary or exterior of a geometry, exactly."""
     x, y = xy
     shape, point = _shapes(geometry, shapely.Point(x, y))
     x0, y0, _, _ = point.segments[0]
@@ -114,10 +115,10 @@ def locate(xy: tuple[float, float], geometry: BaseGeometry) -> Place:
 
 
 def defect(geometry: BaseGeometry) -> str | None:
-    """What makes a geometry invalid in the sense of OGC simple features, in a few words; or None.
+    """Return why a geometry is invalid by OGC Simple Features, in a few words; None if it is valid.
 
-    A line, closed or not, is invalid only for want of two distinct points; points never are.
-    Repeating a vertex at once is no defect.
+    A line, closed or not, is invalid only if it has fewer than two distinct points. Points are
+    always valid. A vertex may be repeated at once.
     """
     dimension, (parts,) = _dimension(geometry), _exact([_float_parts(geometry)])
     if dimension == 0:
@@ -136,7 +137,7 @@ def defect(geometry: BaseGeometry) -> str | None:
 
 
 def _dimension(geometry: BaseGeometry) -> int:
-    """The dimension of a geometry, which decides how its interior and boundary are defined."""
+    """Return the dimension of a geometry, which decides how interior and boundary are defined."""
     try:
         return _DIMENSIONS[geometry.geom_type]
     except KeyError:
@@ -144,7 +145,7 @@ def _dimension(geometry: BaseGeometry) -> int:
 
 
 def _float_parts(geometry: BaseGeometry) -> _FloatParts:
-    """The coordinates of a geometry by part and by path, empty parts left out."""
+    """Return the coordinates of a geometry by part and by path, without empty parts."""
     parts = [part for part in shapely.get_parts(geometry) if not part.is_empty]
     if _dimension(geometry) == 2:
         paths = [[part.exterior, *part.interiors] for part in parts]
@@ -154,10 +155,10 @@ def _float_parts(geometry: BaseGeometry) -> _FloatParts:
 
 
 def _exact(geometries: list[_FloatParts]) -> list[_Parts]:
-    """The same geometries with all coordinates multiplied by one power of two, as integers."""
+    """Return geometries with all coordinates multiplied by one power of two, as integers."""
     paths = chain.from_iterable(chain.from_iterable(geometries))
     numbers = chain.from_iterable(chain.from_iterable(paths))
-    # Denominators of doubles are powers of two, so the largest is a multiple of every other.
+    # Denominators of doubles are powers of two, so the largest is a multiple of all others.
     scale = max((number.as_integer_ratio()[1] for number in numbers), default=1)
 
     def integer(number: float) -> int:
@@ -171,7 +172,7 @@ def _exact(geometries: list[_FloatParts]) -> list[_Parts]:
 
 
 def _segments(path: _Path) -> list[_Segment]:
-    """The segments of a path, without those of no length that repeated vertices make."""
+    """Return the segments of a path; repeated vertices make none."""
     return [_segment(p, q) for p, q in pairwise(path) if p != q]
 
 
@@ -183,13 +184,13 @@ def _segment(p: _Vertex, q: _Vertex) -> _Segment:
 
 
 class _Shape(Protocol):
-    """A geometry that knows which of its three parts of the plane a point is in."""
+    """A geometry that divides the plane into interior, boundary and exterior."""
 
     dimension: int
     segments: list[_Segment]
 
     def locate(self, point: _Point) -> int:
-        """The row of the matrix for a point: interior, boundary or exterior."""
+        """Return the row of the matrix for a point: interior, boundary or exterior."""
 
 
 class _Points:
@@ -207,14 +208,14 @@ class _Points:
 
 
 class _Lines:
-    """Lines: the boundary is every point where an odd number of linestrings end."""
+    """Lines: the boundary is the points where an odd number of linestrings end."""
 
     dimension = 1
 
     def __init__(self, parts: _Parts) -> None:
         paths = [part[0] for part in parts]
         self.segments = [segment for path in paths for segment in _segments(path)]
-        # A closed linestring ends twice in one point, so it drops out of the count by itself.
+        # A closed linestring ends twice in one point, so it adds an even number.
         ends = Counter(end for path in paths for end in (path[0], path[-1]))
         self.boundary = [_segment(end, end) for end, count in ends.items() if count % 2]
 
@@ -226,7 +227,7 @@ class _Lines:
 
 
 class _Areas:
-    """Polygons: the boundary is the rings, the interior what is in a shell and in no hole."""
+    """Polygons: the boundary is the rings; the interior is inside a shell and outside its holes."""
 
     dimension = 2
 
@@ -239,26 +240,26 @@ class _Areas:
         for shell, *holes in self.polygons:
             side = _ring_side(shell, point)
             if side == _INTERIOR:
-                # Inside a hole is outside, on its ring is boundary, and outside it changes nothing.
+                # A point in a hole is exterior; on the ring of a hole it is boundary.
                 hole_sides = [_ring_side(hole, point) for hole in holes]
                 if _INTERIOR in hole_sides:
                     side = _EXTERIOR
                 elif _BOUNDARY in hole_sides:
                     side = _BOUNDARY
-            # A point inside one polygon is inside the union, and boundary goes before exterior.
+            # A point inside one polygon is inside the union; boundary precedes exterior.
             place = min(place, side)
         return place
 
 
 def _shapes(*geometries: BaseGeometry) -> list[_Shape]:
-    """The geometries on one common integer scale."""
+    """Return geometries on one common integer scale."""
     kinds = [(_Points, _Lines, _Areas)[_dimension(geometry)] for geometry in geometries]
     exact = _exact([_float_parts(geometry) for geometry in geometries])
     return [kind(parts) for kind, parts in zip(kinds, exact, strict=True)]
 
 
 def _touches(segment: _Segment, point: _Point) -> bool:
-    """Whether a point is on a segment, its ends included."""
+    """Return whether a point is on a segment or at its ends."""
     x0, y0, x1, y1 = segment
     x, y, w = point
     return (
@@ -269,20 +270,20 @@ def _touches(segment: _Segment, point: _Point) -> bool:
 
 
 def _ring_side(ring: list[_Segment], point: _Point) -> int:
-    """Whether a point is inside, on or outside a ring, by the edges straight above it."""
+    """Return the side of a ring that a point is on, by the edges straight above the point."""
     x, y, w = point
     inside = False
     for x0, y0, x1, y1 in ring:
         left = x0 * w
         right = x1 * w
         if left <= x <= right:
-            # The sign tells whether the edge passes above; it is 0 all along a vertical line.
+            # Positive if the edge passes above the point; 0 all along a vertical line.
             height = (y0 * w - y) * (x1 - x0) + (x - left) * (y1 - y0)
             if height == 0:
                 if left != right or y0 * w <= y <= y1 * w:
                     return _BOUNDARY
             elif height > 0 and x < right:
-                # Half open: a vertex straight above belongs to the edge on its right alone.
+                # Half open: a vertex straight above counts for the edge on its right only.
                 inside = not inside
     return _INTERIOR if inside else _EXTERIOR
 
@@ -291,7 +292,7 @@ def _ring_side(ring: list[_Segment], point: _Point) -> int:
 
 
 def _arrangement(segments: list[_Segment]) -> tuple[list[_Point], list[_Piece]]:
-    """The points and the pieces that segments cut each other into."""
+    """Return the points and the pieces into which segments cut each other."""
     cuts = _cuts(segments)
     pieces = chain.from_iterable(map(_pieces, segments, cuts))
     # Overlapping segments yield the same piece twice.
@@ -299,7 +300,7 @@ def _arrangement(segments: list[_Segment]) -> tuple[list[_Point], list[_Piece]]:
 
 
 def _cuts(segments: list[_Segment]) -> list[set[_Point]]:
-    """For each segment its ends and all the points where the others cut or touch it."""
+    """Return for each segment its ends and all points where other segments cut or touch it."""
     cuts = [{(x0, y0, 1), (x1, y1, 1)} for x0, y0, x1, y1 in segments]
     for (s, cuts_s), (t, cuts_t) in combinations(zip(segments, cuts, strict=True), 2):
         if s[0] <= t[2] and t[0] <= s[2]:
@@ -310,12 +311,12 @@ def _cuts(segments: list[_Segment]) -> list[set[_Point]]:
 
 
 def _common_points(s: _Segment, t: _Segment) -> list[_Point]:
-    """The ends of either segment that are on the other, or else the point where they cross."""
+    """Return the ends of either segment that are on the other, or else the crossing point."""
     sx0, sy0, sx1, sy1 = s
     tx0, ty0, tx1, ty1 = t
     sx, sy = sx1 - sx0, sy1 - sy0
     tx, ty = tx1 - tx0, ty1 - ty0
-    # Which side of t the two ends of s are on, and the other way round.
+    # The sides of t that the ends of s are on; then the sides of s that the ends of t are on.
     s0 = tx * (sy0 - ty0) - ty * (sx0 - tx0)
     s1 = tx * (sy1 - ty0) - ty * (sx1 - tx0)
     if (s0 > 0 and s1 > 0) or (s0 < 0 and s1 < 0):
@@ -325,7 +326,7 @@ def _common_points(s: _Segment, t: _Segment) -> list[_Point]:
     if (t0 > 0 and t1 > 0) or (t0 < 0 and t1 < 0):
         return []
     if s0 and s1 and t0 and t1:
-        # s runs from s0 to s1 in distance from t, so it reaches 0 at s0 / (s0 - s1) of its way.
+        # Along s the distance from t runs from s0 to s1; it is 0 at the fraction s0 / (s0 - s1).
         w = s0 - s1
         return [_reduced(sx0 * w + sx * s0, sy0 * w + sy * s0, w)]
     ends = []
@@ -341,29 +342,29 @@ def _common_points(s: _Segment, t: _Segment) -> list[_Point]:
 
 
 def _in_box(x: int, y: int, segment: _Segment) -> bool:
-    """Whether a vertex on the line through a segment is on the segment itself."""
+    """Return whether a vertex on the line through a segment is on the segment itself."""
     x0, y0, x1, y1 = segment
     return x0 <= x <= x1 and (y0 <= y <= y1 or y1 <= y <= y0)
 
 
 def _reduced(x: int, y: int, w: int) -> _Point:
-    """A homogeneous point in lowest terms, so that equal points are equal tuples."""
+    """Return a homogeneous point in lowest terms, so that equal points are equal tuples."""
     divisor = gcd(x, y, w) if w > 0 else -gcd(x, y, w)
     return (x // divisor, y // divisor, w // divisor)
 
 
 def _pieces(segment: _Segment, cuts: set[_Point]) -> list[_Piece]:
-    """The open pieces of a segment between the points on it, from its first end to its last."""
+    """Return the open pieces of a segment between its cuts, from its first end to its last."""
     if len(cuts) == 2:
         x0, y0, x1, y1 = segment
         return [((x0, y0, 1), (x1, y1, 1))]
-    # The cuts are on one line, which lexicographic order follows from one end to the other.
+    # The cuts are on one line; lexicographic order follows it from end to end.
     ordered = sorted(cuts, key=lambda point: _lexicographic(segment, point))
     return list(pairwise(ordered))
 
 
 def _lexicographic(segment: _Segment, point: _Point) -> Fraction:
-    """The place of a point on a segment in its order: x, or y if the segment is vertical."""
+    """Return the sort key of a point on a segment: x, or y if the segment is vertical."""
     x, y, w = point
     return Fraction(y if segment[0] == segment[2] else x, w)
 
@@ -374,7 +375,7 @@ def _midpoint(piece: _Piece) -> _Point:
 
 
 def _face_samples(pieces: list[_Piece], segments: list[_Segment]) -> list[_Point]:
-    """A point in the face above each piece that has one, as a vertical piece does not."""
+    """Return a point in the face above each piece; vertical pieces have none."""
     return [_above(_midpoint(piece), segments) for piece in pieces if not _is_vertical(piece)]
 
 
@@ -384,13 +385,13 @@ def _is_vertical(piece: _Piece) -> bool:
 
 
 def _above(point: _Point, segments: list[_Segment]) -> _Point:
-    """The point half way up to the next segment straight above, but at most 1 higher."""
+    """Return the point halfway up to the next segment straight above, but at most 1 higher."""
     x, y, w = point
     # The smallest gap so far is gap / (w * width).
     gap, width = 2 * w, 1
     for x0, y0, x1, y1 in segments:
         if x0 * w <= x <= x1 * w:
-            # A vertical segment (or a single point) is met at its lower end.
+            # A vertical segment, or a single point, is reached at its lower end.
             run = x1 - x0 or 1
             rise = (y0 * w - y) * run + (x - x0 * w) * (y1 - y0)
             if rise > 0 and rise * width < gap * run:
@@ -402,7 +403,7 @@ def _above(point: _Point, segments: list[_Segment]) -> _Point:
 
 
 def _polygon_defect(rings: list[_Path]) -> str | None:
-    """The first defect of one polygon, given as its shell and its holes."""
+    """Return the first defect of a polygon; the rings are its shell and its holes."""
     for ring in rings:
         reason = _ring_defect(ring)
         if reason:
@@ -422,7 +423,7 @@ def _polygon_defect(rings: list[_Path]) -> str | None:
 
 
 def _multipolygon_defect(parts: list[list[_Path]]) -> str | None:
-    """The first defect between polygons that are valid one by one."""
+    """Return the first defect between polygons, each of which is valid."""
     polygons = [[_segments(ring) for ring in rings] for rings in parts]
     for p, q in permutations(polygons, 2):
         for r in p:
@@ -430,26 +431,26 @@ def _multipolygon_defect(parts: list[list[_Path]]) -> str | None:
                 reason = _contact_defect(r, s)
                 if reason:
                     return reason
-        # With no rings crossing, p is wholly in a hole of q, or its shell runs inside q.
+        # Since no rings cross, p is either wholly in a hole of q, or its shell is inside q.
         if _is_inside(p[0], q[0]) and not any(_is_inside(p[0], hole) for hole in q[1:]):
             return "one part inside another"
     return None
 
 
 def _ring_defect(ring: _Path) -> str | None:
-    """What keeps a ring from being a simple closed curve, if anything."""
+    """Return why a ring is not a simple closed curve; None if it is one."""
     vertices = [p for p, q in pairwise(ring) if p != q]
     if len(set(vertices)) < 3:
         return "too few distinct points"
-    # Two segments of the ring may have nothing in common but a vertex that joins them: any other
-    # common point is inside one of the two, or else is a vertex that comes back later.
+    # Two segments of the ring may share only the vertex that joins them. Any other common point is
+    # inside one of the two, where it is a cut, or is a vertex that occurs again.
     if len(set(vertices)) < len(vertices) or any(len(cut) > 2 for cut in _cuts(_segments(ring))):
         return "ring touches or crosses itself"
     return None
 
 
 def _contact_defect(r: list[_Segment], s: list[_Segment]) -> str | None:
-    """What two simple rings have in common that they must not: any more than single points."""
+    """Return the defect of two simple rings that share more than single points; else None."""
     sides = _sides(r, s)
     if _BOUNDARY in sides:
         return "rings share a piece of an edge"
@@ -459,30 +460,29 @@ def _contact_defect(r: list[_Segment], s: list[_Segment]) -> str | None:
 
 
 def _is_inside(r: list[_Segment], s: list[_Segment]) -> bool:
-    """Whether ring r is inside ring s but for single points, given that they do not cross."""
+    """Return whether ring r is inside ring s but for single points; the rings do not cross."""
     return _INTERIOR in _sides(r, s)
 
 
 def _sides(r: list[_Segment], s: list[_Segment]) -> set[int]:
-    """The sides of ring s that the pieces of ring r are on."""
+    """Return the sides of ring s that the pieces of ring r are on."""
     cuts = _cuts([*r, *s])[: len(r)]
     pieces = chain.from_iterable(map(_pieces, r, cuts))
     return {_ring_side(s, _midpoint(piece)) for piece in pieces}
 
 
 def _is_interior_connected(rings: list[list[_Segment]]) -> bool:
-    """
-    Whether rings that touch in single points leave the interior between them in one piece.
+    """Return whether the interior between rings that touch in single points is connected.
 
-    Link each ring to each point where it touches another. What the rings enclose together falls
-    apart just where some links form a loop: a closed curve through the rings and their touching
-    points then separates interior on its one side from interior on its other.
+    Link each ring to each point where it touches another ring. The interior is disconnected
+    exactly if the links form a loop: a closed curve through the rings and their touching points
+    then separates the interior on one side from the interior on the other.
     """
     owners = [index for index, ring in enumerate(rings) for _ in ring]
     cuts = _cuts(list(chain.from_iterable(rings)))
     links = {(owner, point) for owner, cut in zip(owners, cuts, strict=True) for point in cut}
     touched = Counter(point for _, point in links)
-    # Each ring or point to one it is linked with, up to a last one that stands for the group.
+    # A forest: from each ring or point to a linked one, up to the root, which names the group.
     parent: dict[int | _Point, int | _Point] = {}
 
     def group(node: int | _Point) -> int | _Point:

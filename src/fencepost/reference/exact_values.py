@@ -1,6 +1,6 @@
-"""What the value of an attribute counts as, and how values compare, calculate and have a form.
+"""Normalizes attribute values, and defines how they compare, calculate and match patterns.
 
-A value is brought to one of a few Python types, and from then on its type is its kind:
+`normalize` turns a value into one of a few Python types, and the type determines the kind:
 
 | kind | type |
 |---|---|
@@ -10,10 +10,9 @@ A value is brought to one of a few Python types, and from then on its type is it
 | string | str |
 | time | Instant |
 
-Everything else (geometries, lists, mappings, bytes) stays as it is, and belongs to no kind that
-can be compared. Python compares numbers of all four types by their exact value.
-
-Spans of time and how they relate, by the OGC's definitions.
+Any other value (geometries, lists, mappings, bytes) is left unchanged and has no kind, so it cannot
+be compared. Python compares numbers of all four types by their exact value. Spans of time relate by
+the OGC's definitions.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Instant:
 
 
 def normalize(value: object) -> object:
-    """The value in the one type of its kind; None if it is missing; itself if it has no kind."""
+    """Return a value in normal form: None if it is missing, unchanged if it has no kind."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value is not np.ma.masked:
         value = value[()]
     if _is_missing(value):
@@ -84,7 +83,7 @@ def normalize(value: object) -> object:
 
 
 def _is_missing(value: object) -> bool:
-    """Whether it is None, NaN or NaT, of Python, NumPy or pandas; or masked, or pandas' NA."""
+    """Return whether a value is None, NaN, NaT, masked, or the NA of pandas."""
     if value is None or value is np.ma.masked or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     if isinstance(value, float | np.floating):
@@ -95,7 +94,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _kind(value: object) -> str | None:
-    """The kind of a value in normal form; None for what is missing or cannot be compared."""
+    """Return the kind of a value in normal form; None if it is missing or cannot be compared."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, Number):
@@ -106,7 +105,7 @@ def _kind(value: object) -> str | None:
 
 
 def time_of(value: object) -> Instant | None:
-    """The time that a value in normal form is, or that it tells as an ISO 8601 string."""
+    """Return the time of a value in normal form, which may be an ISO 8601 string; else None."""
     if isinstance(value, str):
         parsed = parse_instant(value)
         return None if parsed is None else Instant(parsed[0])
@@ -114,11 +113,10 @@ def time_of(value: object) -> Instant | None:
 
 
 def items_of(value: object) -> set[Hashable] | None:
-    """
-    The items of a list; None if the value is no list.
+    """Return the items of a list as a set; None if the value is not a list.
 
-    Two items are one if they are of one kind and equal. Missing items are left out; one of no
-    kind differs from every item, itself in another list included.
+    Two items are equal if they have one kind and are equal. Missing items are left out. An item
+    without a kind differs from every other item, even from itself in another list.
     """
     if not isinstance(value, list | tuple | AbstractSet | np.ndarray):
         return None
@@ -130,17 +128,17 @@ def items_of(value: object) -> set[Hashable] | None:
 
 
 class _UnequalItem:
-    """An item that equals nothing else."""
+    """An item that equals no other item."""
 
 
 # --- Comparison -------------------------------------------------------------------------------
 
 
 def compare(left: object, right: object) -> int | None:
-    """
-    -1, 0 or 1: whether a value is below, equal to or above another; None: cannot be compared.
+    """Compare two values in normal form; a string compared with a time is read as a time.
 
-    Both are in normal form. A string beside a time is read as a time.
+    Returns -1, 0 or 1 if `left` is below, equal to or above `right`; None if they cannot be
+    compared.
     """
     if isinstance(left, Instant) or isinstance(right, Instant):
         left, right = time_of(left), time_of(right)
@@ -151,38 +149,41 @@ def compare(left: object, right: object) -> int | None:
     return int(a > b) - int(a < b)
 
 
-def fold(how: StringFold, value: object) -> str | None:
-    """The string without its case or its accents; None of anything else."""
+def fold(kind: StringFold, value: object) -> str | None:
+    """Return a string without its case or its accents; None for any other value."""
     if not isinstance(value, str):
         return None
-    if how is StringFold.CASEI:
+    if kind is StringFold.CASEI:
         return value.casefold()
-    apart = unicodedata.normalize("NFD", value)
-    bare = "".join(char for char in apart if unicodedata.category(char)[0] != "M")
-    return unicodedata.normalize("NFC", bare)
+    decomposed = unicodedata.normalize("NFD", value)
+    unmarked = "".join(char for char in decomposed if unicodedata.category(char)[0] != "M")
+    return unicodedata.normalize("NFC", unmarked)
 
 
 # --- Form -------------------------------------------------------------------------------------
 
-_RUN: Final = 0
-_ONE: Final = 1
+_ANY_RUN: Final = 0
+_ANY_CHARACTER: Final = 1
 
 
 def is_like(text: str, pattern: str) -> bool:
-    r"""
-    Whether the whole text has the form of a LIKE pattern.
+    r"""Return whether a LIKE pattern matches a whole text.
 
-    `%` is any run of characters, also none; `_` any one character, that is one code point; `\`
-    takes away the meaning of the next character, and at the very end stands for itself.
+    `%` is any run of characters, which may be empty; `_` is any one code point; `\` escapes the
+    next character, and stands for itself at the end of the pattern.
     """
-    # The numbers of characters that some way of matching the pattern so far has used up.
-    used = {0}
+    # The positions in the text where a match of the pattern so far can end.
+    positions = {0}
     for part in _pattern_parts(pattern):
-        if part == _RUN:
-            used = set(range(min(used), len(text) + 1)) if used else used
+        if part == _ANY_RUN:
+            positions = set(range(min(positions), len(text) + 1)) if positions else positions
         else:
-            used = {n + 1 for n in used if n < len(text) and part in (_ONE, text[n])}
-    return len(text) in used
+            positions = {
+                position + 1
+                for position in positions
+                if position < len(text) and part in (_ANY_CHARACTER, text[position])
+            }
+    return len(text) in positions
 
 
 def _pattern_parts(pattern: str) -> list[str | int]:
@@ -192,7 +193,7 @@ def _pattern_parts(pattern: str) -> list[str | int]:
         if char == "\\":
             parts.append(next(characters, "\\"))
         else:
-            parts.append({"%": _RUN, "_": _ONE}.get(char, char))
+            parts.append({"%": _ANY_RUN, "_": _ANY_CHARACTER}.get(char, char))
     return parts
 
 
@@ -200,13 +201,12 @@ def _pattern_parts(pattern: str) -> list[str | int]:
 
 
 def calculate(op: ArithmeticOp, left: object, right: object) -> int | float | None:
-    """
-    The result of a calculation; None if it is not defined, or not of numbers.
+    """Return the result of a calculation; None if it is undefined or an operand is no number.
 
-    Of two integers `+ - * div %` are exact. All else is arithmetic of doubles, of the doubles
-    nearest to the operands. `div` is the exact quotient cut towards zero (of doubles: and then
-    the nearest double) and `%` is what remains, of the sign of the left. A result that is
-    infinite though both operands are finite is an overflow.
+    For two integers `+ - * div %` are exact. Otherwise the operands are rounded to doubles and the
+    arithmetic is that of doubles. `div` is the exact quotient truncated towards zero, then rounded
+    to a double if the operands are doubles. `%` is the remainder, with the sign of the left
+    operand. An infinite result of finite operands is an overflow, and undefined.
     """
     if _kind(left) != "number" or _kind(right) != "number":
         return None
@@ -260,7 +260,7 @@ def _calculate_doubles(op: ArithmeticOp, a: float, b: float) -> float:
 
 
 def _double(value: Any) -> float | None:
-    """The nearest double of a number; None if that is too large for one."""
+    """Return the double nearest to a number; None if the number is too large."""
     try:
         double = float(value)
     except OverflowError:
@@ -268,10 +268,10 @@ def _double(value: Any) -> float | None:
     return None if math.isinf(double) and value != double else double
 
 
-# Start and end in nanoseconds, exact integers; -inf is a start and inf an end without bound.
+# Start and end in nanoseconds, as integers; -inf is an unbounded start, inf an unbounded end.
 Span: TypeAlias = tuple[float, float]
 
-# s, e are the ends of the left span, S, E those of the right.
+# s and e are the start and end of the left span, S and E of the right span.
 _DEFINITIONS: Final[dict[TemporalFunction, Callable[[float, float, float, float], bool]]] = {
     TemporalFunction.T_AFTER: lambda s, e, S, E: s > E,
     TemporalFunction.T_BEFORE: lambda s, e, S, E: e < S,
@@ -294,18 +294,17 @@ _CONVERSES: Final = {
 
 
 def are_spans_related(function: TemporalFunction, left: Span, right: Span) -> bool:
-    """Whether a temporal function holds of two spans."""
+    """Return whether a temporal function holds of two spans."""
     if function in _CONVERSES:
         return _DEFINITIONS[_CONVERSES[function]](*right, *left)
     return _DEFINITIONS[function](*left, *right)
 
 
 def span_of(value: object) -> Span | None:
-    """
-    The span that a value in normal form is; None if it is none.
+    """Return the span of a value in normal form; None if it is not a span.
 
-    A time, also as an ISO 8601 string, is a span of no length. A mapping with the one member
-    ``interval``, a list of two times, is a span, in which ``".."`` is an end without bound.
+    A time or an ISO 8601 string is a span of no length. A mapping whose only member is
+    ``interval``, a list of two times, is a span; ``".."`` is an unbounded end.
     """
     if not isinstance(value, Mapping):
         instant = nanoseconds_of(value)
@@ -321,12 +320,12 @@ def span_of(value: object) -> Span | None:
 
 
 def span_between(start: float | None, end: float | None) -> Span | None:
-    """The span between two ends; None if one of them is, or the start is after the end."""
+    """Return a span; None if an end is None or the start is after the end."""
     return None if start is None or end is None or start > end else (start, end)
 
 
 def nanoseconds_of(value: object) -> int | None:
-    """The time that a value in normal form is or tells, in nanoseconds since 1970."""
+    """Return the time of a value in normal form, in nanoseconds since 1970; else None."""
     time = time_of(value)
     return None if time is None else time.nanoseconds
 

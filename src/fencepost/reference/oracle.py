@@ -1,10 +1,10 @@
-"""Whether an event satisfies a condition, straight from `docs/meaning.md`.
+"""`evaluate` and `matches` evaluate a condition for an event, as `docs/meaning.md` defines it.
 
-The oracle of every matcher: no index, no kernel, no short cut, and nothing shared with them but
-the tree of the expression, the attributes of an event, the reading of times and the tokenizer,
-which are definitions rather than algorithms. One function for each kind of condition, each of
-which returns True, False, or None for unknown. The spatial functions follow from the exact DE-9IM
-matrix and the distance: exactly in the plane, to a micrometre on the ellipsoid.
+This is the oracle for every matcher. It has no index, no kernel and no shortcut. It shares only
+definitions with the matchers: the syntax tree, the attributes of an event, the reading of times and
+the tokenizer. One function evaluates each kind of condition, and returns True, False, or None for
+unknown. Spatial functions follow from the exact DE-9IM matrix and from distances, which are exact
+in the plane and right to a micrometre on the ellipsoid.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _EXCLUSIVE: Final = {
     SpatialFunction.EH_COVEREDBY: Relation.COVERED_BY,
 }
 
-# The OGC's patterns (Simple Features, part 1, 6.1.15), of which one must hold; those of
-# overlaps and crosses depend on the dimensions.
+# The OGC's patterns (Simple Features, part 1, 6.1.15); a function holds if one pattern does. The
+# patterns of overlaps and crosses depend on the dimensions, in `_patterns`.
 _PATTERNS: Final[dict[SpatialFunction, tuple[str, ...]]] = {
     SpatialFunction.S_INTERSECTS: ("T********", "*T*******", "***T*****", "****T****"),
     SpatialFunction.S_DISJOINT: ("FF*FF****",),
@@ -66,17 +66,16 @@ _PATTERNS: Final[dict[SpatialFunction, tuple[str, ...]]] = {
 
 
 def are_related(function: SpatialFunction, a: BaseGeometry, b: BaseGeometry) -> bool:
-    """Whether a spatial function holds of two usable geometries.
+    """Return whether a spatial function holds of two usable geometries.
 
-    Where the OGC does not define a function for two dimensions (overlaps of a point and an area),
-    it does not hold. Crosses is taken as symmetric: an area crosses a line if the line crosses
-    the area.
+    A function does not hold for dimensions for which the OGC does not define it, such as overlaps
+    of a point and an area. Crosses is symmetric: an area crosses a line if the line crosses it.
     """
     if function in _EXCLUSIVE:
         return relation(a, b) is _EXCLUSIVE[function]
-    found = matrix(a, b)
+    entries = matrix(a, b)
     patterns = _patterns(function, _dimension(a), _dimension(b))
-    return any(_has_pattern(found, pattern) for pattern in patterns)
+    return any(_has_pattern(entries, pattern) for pattern in patterns)
 
 
 def are_near(
@@ -86,13 +85,13 @@ def are_near(
     bound: float,
     space: Space = Space.PLANAR,
 ) -> bool:
-    """Whether a bound on the distance of two usable geometries holds."""
+    """Return whether a bound on the distance of two usable geometries holds."""
     if function is NearFunction.S_ALLWITHIN:
         all_within = ellipsoid.all_within if space is Space.WGS84 else distance.all_within
         return all_within(a, b, bound)
     same_place, within, closer = distance.same_place, distance.within, distance.closer
     if space is Space.WGS84:
-        # A distance that is just the bound cannot be told apart there.
+        # On the ellipsoid, "less than" and "at most" are the same to within the precision.
         same_place, within, closer = ellipsoid.same_place, ellipsoid.within, ellipsoid.within
     if function is NearFunction.S_SAMEPLACE:
         return same_place(a, b, bound)
@@ -113,10 +112,10 @@ def _patterns(function: SpatialFunction, a: int, b: int) -> tuple[str, ...]:
     return _PATTERNS[function]
 
 
-def _has_pattern(found: str, pattern: str) -> bool:
+def _has_pattern(entries: str, pattern: str) -> bool:
     return all(
-        wanted in ("*", entry) or (wanted == "T" and entry != "F")
-        for entry, wanted in zip(found, pattern, strict=True)
+        required in ("*", entry) or (required == "T" and entry != "F")
+        for entry, required in zip(entries, pattern, strict=True)
     )
 
 
@@ -135,7 +134,7 @@ def matches(
     stop_words: Collection[str] = frozenset(),
     space: Space = Space.PLANAR,
 ) -> bool:
-    """Whether an event satisfies a condition: only what is true matches, not what is unknown."""
+    """Return whether a condition is true for an event; an unknown condition does not match."""
     return evaluate(condition, event, stop_words, space) is True
 
 
@@ -145,14 +144,14 @@ def evaluate(
     stop_words: Collection[str] = frozenset(),
     space: Space = Space.PLANAR,
 ) -> Truth:
-    """Whether a condition is true, false or, as None, unknown of an event.
+    """Return whether a condition is true for an event; None if it is unknown.
 
     Parameters
     ----------
     condition : Condition
-        The tree of an expression.
     event : object
-        What `fencepost.events.event_attributes.attributes` takes; it raises ModelError.
+        An event in any form that `fencepost.events.event_attributes.attributes` accepts; that
+        function raises ModelError.
     stop_words : collection of str
         Tokens that are left out of texts, and of keywords beside a text.
     space : Space
@@ -222,7 +221,7 @@ def _not(part: Truth) -> Truth:
 
 
 def _value(node: ast.Value, event: _Attributes) -> object:
-    """The value in normal form, None if it is missing or a calculation has no result."""
+    """Return a value in normal form; None if it is missing or a calculation has no result."""
     match node:
         case ast.Property(name):
             return normalize(event.get(name))
@@ -232,8 +231,8 @@ def _value(node: ast.Value, event: _Attributes) -> object:
             return Instant(nanoseconds)
         case ast.Arithmetic(op, left, right):
             return calculate(op, _value(left, event), _value(right, event))
-        case ast.FoldedString(how, value):
-            return fold(how, _value(value, event))
+        case ast.FoldedString(kind, value):
+            return fold(kind, _value(value, event))
         case ast.Interval() | ast.ListLiteral():
             return node  # neither can be compared by value
 
@@ -266,7 +265,7 @@ def _between(condition: ast.Between, event: _Attributes) -> Truth:
 
 
 def _in(condition: ast.In, event: _Attributes) -> Truth:
-    """Unlike an OR of equalities: one item that can be compared is enough to know."""
+    """Evaluate IN, which is known if one item can be compared; an OR of equalities need not be."""
     value = _value(condition.value, event)
     orders = [compare(value, _value(item, event)) for item in condition.items]
     if 0 in orders:
@@ -286,14 +285,14 @@ def _like(value: object, pattern: object) -> Truth:
 def _geometry(
     node: ast.Property | ast.Geometry, event: _Attributes, space: Space
 ) -> BaseGeometry | None:
-    """The geometry, None if it is missing or cannot be used."""
+    """Return a geometry; None if it is missing or unusable."""
     if isinstance(node, ast.Geometry):
         return node.value
     return geometry_of(event.get(node.name), space)
 
 
 def _span(node: ast.Property | ast.Time | ast.Interval, event: _Attributes) -> Span | None:
-    """The span of time, None if it is missing or none."""
+    """Return a span of time; None if it is missing or not a span."""
     if not isinstance(node, ast.Interval):
         return span_of(_value(node, event))
     start = -inf if node.start is None else nanoseconds_of(_value(node.start, event))
@@ -319,7 +318,7 @@ def _array(condition: ast.ArrayCondition, event: _Attributes, stop_words: Collec
         case ast.ArrayFunction.A_EQUALS:
             return left == right
         case ast.ArrayFunction.A_OVERLAPS:
-            # A literal list that is empty, or of keywords without any word, is no condition.
+            # A literal list that is empty, or whose keywords have no words, sets no condition.
             literals = [
                 items
                 for side, items in zip(sides, (left, right), strict=True)
@@ -329,7 +328,10 @@ def _array(condition: ast.ArrayCondition, event: _Attributes, stop_words: Collec
 
 
 def _items(side: object, other: object, stop_words: Collection[str]) -> set[Hashable] | None:
-    """The items of one side, None if it is no list; of a text beside keywords, both are words."""
+    """Return the items of one side of a relation of lists; None if it is not a list.
+
+    If one side is a text and the other has keywords, the items of both are words.
+    """
     if isinstance(side, str):
         return None if _strings(other) is None else _without(tokenize(side), stop_words)
     if not isinstance(side, ast.ListLiteral):
@@ -345,7 +347,7 @@ def _without(tokens: Collection[str], stop_words: Collection[str]) -> set[Hashab
 
 
 def _strings(side: object) -> list[str] | None:
-    """The items of a literal list that holds strings only."""
+    """Return the items of a literal list of strings; None for any other value."""
     if not isinstance(side, ast.ListLiteral):
         return None
     strings = [item.value for item in side.items if isinstance(item, ast.String)]

@@ -1,14 +1,14 @@
-"""Which terms and which filters imply which: what the simplifier goes by.
+"""Covering and conflict of terms, filters and predicates, for the simplifier.
 
-- `area_covering`: Covering and conflict of relations to areas, many pairs at a time
-- `covering_index`: Which filters cover which: an index over filters, asked with filters
-- `filter_rows`: Filters as rows of term numbers, which of many pairs of them cover, and where
-  each is filed
-- `predicate_covering`: Which predicates cover which: what the subscriptions of one subscriber can
-  do without each other
-- `term_covering`: Covering and conflict of terms: which implies which, and which cannot hold
-  together
-- `value_covering`: How the values that two checks of one column allow lie to each other
+A term covers another if the other implies it; so do filters and predicates. Two terms conflict if
+no event satisfies both.
+
+- `term_covering`: covering and conflict of terms, many pairs at a time
+- `area_covering`: covering and conflict of relations to areas
+- `value_covering`: covering and conflict of checks of strings, booleans, distances and lists
+- `filter_rows`: filters as rows of term numbers; tests pairs of filters; keys to find them by
+- `covering_index`: finds the filters that other filters cover
+- `predicate_covering`: finds the predicates of one subscriber that other predicates cover
 """
 
 from __future__ import annotations

@@ -1,17 +1,19 @@
-"""Which filters cover which: an index over filters, asked with filters.
+"""`find_covered` finds the filters that other filters cover, with an index over filters.
 
-A filter covers another if each of its terms covers a term of the other. So that not every pair has
-to be tried, a filter is filed under one of its terms (`filters.py`), and what it covers has a term
-that finds it there:
+A filter covers another if each of its terms covers a term of the other. To avoid a test of every
+pair, the index posts a filter under one of its terms, its key term (`filter_rows.py`). Each filter
+that it covers has a term that the key term covers, and the lookup of that term finds the posted
+filter:
 
-- A relation to an area is in a tree of boxes, one tree for each function. What it covers is about
-  an area whose box meets this one, except for pairs of functions where areas apart will do: x
-  inside R2 implies x disjoint from R1. There all filters of the tree are candidates.
-- A range is in a tree as a point of the plane, (low, high): the ranges that contain a range lie
-  in a quarter of that plane.
-- Other terms are in a dictionary.
+- A relation to an area is in a tree of boxes, one tree for each function. The term that it covers
+  is a relation to an area whose box meets the box of this area. For some pairs of functions areas
+  apart cover each other as well (x inside R2 implies x disjoint from R1); there all filters of the
+  tree are candidates.
+- A range is in a tree as the point (low, high) of the plane. The ranges that contain a range lie in
+  a quarter of that plane.
+- Other terms are in a dictionary, under posting keys.
 
-What is found that way is compared term by term, all pairs in one go.
+The candidates are then tested term by term, all pairs in one call.
 """
 
 from __future__ import annotations
@@ -30,125 +32,131 @@ from fencepost.kernels.index import rtree
 _FIRST_BLOCK, _GROWTH = 64, 4
 _ROWS = 1 << 10  # filters that are looked up at a time
 
-Tree = tuple[int, int]  # a column, and a type of areas or whether the ranges are holes
+Tree = tuple[int, int]  # a column; then a type of area terms, or whether the ranges are holes
 
 
 def find_covered(filters: FilterRows) -> dict[int, int]:
-    """The filters that others cover, each with one that does and was still there by then.
+    """Return the filters that other filters cover, each with a filter that covers it.
 
-    Coverers come in blocks that grow: most of what is covered is found, and left out, before
-    the long lists of candidates are made. Of filters that cover each other the first stays.
+    The covering filter may itself be covered; the chain ends at a filter that stays. Of filters
+    that cover each other the first stays. Coverers are indexed in blocks that grow, so that most
+    covered filters are dropped before the long lists of candidates are built.
     """
-    filing = FilterKeys(filters)
-    covering = FilterPairTest(filters, filing.terms)
+    keys = FilterKeys(filters)
+    pair_test = FilterPairTest(filters, keys.terms)
     alive = np.ones(len(filters), bool)
-    because: dict[int, int] = {}
+    coverer_of: dict[int, int] = {}
     low, size = 0, _FIRST_BLOCK
     while low < len(filters):
         rows = np.flatnonzero(alive)
         block = rows[(rows >= low) & (rows < low + size)]
         if len(block):
-            coverers = CovererIndex(filters, filing, block)
+            coverers = CovererIndex(filters, keys, block)
             parts = [rows[k : k + _ROWS] for k in range(0, len(rows), _ROWS)]
-            pairs = [covering.pairs(*coverers.candidates(part)) for part in parts]
-            first, second = (np.concatenate(some) for some in zip(*pairs, strict=True))
+            pairs = [pair_test.covering_pairs(*coverers.candidates(part)) for part in parts]
+            first, second = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
             for k in np.argsort(first, kind="stable").tolist():
-                one, other = int(first[k]), int(second[k])
-                if alive[one] and alive[other]:
-                    alive[other] = False
-                    because[other] = one
+                coverer, covered = int(first[k]), int(second[k])
+                if alive[coverer] and alive[covered]:
+                    alive[covered] = False
+                    coverer_of[covered] = coverer
         low, size = low + size, size * _GROWTH
-    return because
+    return coverer_of
 
 
 class CovererIndex:
-    """Some filters, ready to be asked which of them may cover others."""
+    """An index over some filters, which finds candidates that may cover given filters."""
 
-    def __init__(self, filters: FilterRows, filing: FilterKeys, rows: Ints) -> None:
-        self._filters, self._filing = filters, filing
-        self._key = np.zeros(len(filters), np.int64)
-        self._key[rows] = filing.key_terms(rows)
-        self._by_key: dict[Hashable, list[int]] = {}
-        singly = filters.table.family[self._key[rows]] == PAIRWISE
-        for row in rows[singly].tolist():
-            for name in filing.filed_under(int(self._key[row])):
-                self._by_key.setdefault(name, []).append(row)
-        self._plant(rows[~singly])
+    def __init__(self, filters: FilterRows, keys: FilterKeys, rows: Ints) -> None:
+        self._filters, self._keys = filters, keys
+        self._key_term = np.zeros(len(filters), np.int64)
+        self._key_term[rows] = keys.key_terms(rows)
+        self._postings: dict[Hashable, list[int]] = {}
+        is_pairwise = filters.table.family[self._key_term[rows]] == PAIRWISE
+        for row in rows[is_pairwise].tolist():
+            for posting_key in keys.posting_keys(int(self._key_term[row])):
+                self._postings.setdefault(posting_key, []).append(row)
+        self._build_trees(rows[~is_pairwise])
 
-    def _plant(self, rows: Ints) -> None:
-        """The trees, all in one forest."""
-        table, key = self._filters.table, self._key[rows]
-        is_area = table.family[key] == AREA
-        points = np.stack((table.ranges.low[key], table.ranges.high[key]) * 2)
-        boxes = np.where(is_area, table.areas.box[:, key], points).T
-        kind = np.where(is_area, table.areas.type[key], table.ranges.hole[key])
+    def _build_trees(self, rows: Ints) -> None:
+        """Build the trees of filters whose key terms are areas or ranges, all in one forest."""
+        table, key_term = self._filters.table, self._key_term[rows]
+        is_area = table.family[key_term] == AREA
+        points = np.stack((table.ranges.low[key_term], table.ranges.high[key_term]) * 2)
+        boxes = np.where(is_area, table.areas.box[:, key_term], points).T
+        kind = np.where(is_area, table.areas.type[key_term], table.ranges.hole[key_term])
         members: dict[Tree, list[int]] = {}
-        for k, tree in enumerate(zip(table.column[key].tolist(), kind.tolist(), strict=True)):
+        for k, tree in enumerate(zip(table.column[key_term].tolist(), kind.tolist(), strict=True)):
             members.setdefault(tree, []).append(k)
-        number = np.zeros(len(rows), np.int64)
-        for k, some in enumerate(members.values()):
-            number[some] = k
+        tree_number = np.zeros(len(rows), np.int64)
+        for k, tree_members in enumerate(members.values()):
+            tree_number[tree_members] = k
         self._trees = {tree: k for k, tree in enumerate(members)}
-        self._rows = {tree: rows[some] for tree, some in members.items()}
-        self._forest = rtree.build(boxes, number, rows.astype(np.uint32), len(members))
-        self._asked: dict[Tree, list[tuple[Tree, bool]]] = {}
+        self._rows = {tree: rows[tree_members] for tree, tree_members in members.items()}
+        self._forest = rtree.build(boxes, tree_number, rows.astype(np.uint32), len(members))
+        self._trees_by_type: dict[Tree, list[tuple[Tree, bool]]] = {}
         self._stack = np.empty(rtree.SEARCH_STACK, np.uint32)
-        self._room = np.empty(max(len(rows), 1), np.uint32)
+        self._results = np.empty(max(len(rows), 1), np.uint32)
 
     def candidates(self, rows: Ints) -> Pairs:
-        """(coverer, covered): all filed filters that cover one of `rows`, and others."""
+        """Return pairs (coverer, covered): all indexed filters that may cover one of `rows`."""
         filters = self._filters
-        found, terms, counts = [np.zeros(0, np.int64)], [], []
+        candidate_rows, terms, counts = [np.zeros(0, np.int64)], [], []
         for row in rows.tolist():
-            for term in filters.of(row):
-                some = list(self._found_by(term))
-                found += some
+            for term in filters.terms_of(row):
+                posted_rows = list(self._candidates_of(term))
+                candidate_rows += posted_rows
                 terms.append(term)
-                counts.append(sum(map(len, some)))
-        asked_of = np.repeat(rows, filters.size[rows])
-        first, second = np.concatenate(found), np.repeat(asked_of, counts)
-        states = filters.table.quick(COVERS, self._key[first], np.repeat(terms, counts))
-        hopeful = (first != second) & (states > NO)
-        return first[hopeful], second[hopeful]
+                counts.append(sum(map(len, posted_rows)))
+        row_of_term = np.repeat(rows, filters.size[rows])
+        coverers, covered = np.concatenate(candidate_rows), np.repeat(row_of_term, counts)
+        states = filters.table.test_quickly(
+            COVERS, self._key_term[coverers], np.repeat(terms, counts)
+        )
+        possible = (coverers != covered) & (states > NO)
+        return coverers[possible], covered[possible]
 
-    def _found_by(self, term: int) -> Iterator[Ints]:
+    def _candidates_of(self, term: int) -> Iterator[Ints]:
         table = self._filters.table
         family, column = int(table.family[term]), int(table.column[term])
-        if self._by_key:
-            for name in self._filing.looked_up(term):
-                if name in self._by_key:
-                    yield np.array(self._by_key[name], np.int64)
+        if self._postings:
+            for lookup_key in self._keys.lookup_keys(term):
+                if lookup_key in self._postings:
+                    yield np.array(self._postings[lookup_key], np.int64)
         if family == AREA:
             box = table.areas.box[:, term].tolist()
-            for tree, far in self._trees_for(column, int(table.areas.type[term])):
-                yield from [self._rows[tree]] if far else self._search(tree, *box)
+            for tree, includes_distant in self._trees_for(column, int(table.areas.type[term])):
+                yield from [self._rows[tree]] if includes_distant else self._search(tree, *box)
         elif family == RANGE:
-            yield from self._ranges(term, (column, False), (column, True))
+            yield from self._search_ranges(term, (column, False), (column, True))
 
-    def _ranges(self, term: int, ranges: Tree, holes: Tree) -> Iterator[Ints]:
-        known = self._filters.table.ranges
-        low, high = float(known.low[term]), float(known.high[term])
-        if known.hole[term]:
-            yield from self._search(ranges, -inf, known.highest, known.lowest, inf)
+    def _search_ranges(self, term: int, ranges: Tree, holes: Tree) -> Iterator[Ints]:
+        table = self._filters.table.ranges
+        low, high = float(table.low[term]), float(table.high[term])
+        if table.hole[term]:
+            yield from self._search(ranges, -inf, table.highest, table.lowest, inf)
             yield from self._search(holes, low, -inf, inf, high)
         else:
             yield from self._search(ranges, -inf, high, low, inf)
             yield from self._search(holes, -inf, -inf, inf, low)
             yield from self._search(holes, high, -inf, inf, inf)
 
-    def _trees_for(self, column: int, asked: int) -> list[tuple[Tree, bool]]:
-        """The trees of areas that may cover a term, and whether areas apart from its may."""
-        if (column, asked) not in self._asked:
-            allowed = implication_tables()[COVERS, :, asked]
-            self._asked[column, asked] = [
+    def _trees_for(self, column: int, area_type: int) -> list[tuple[Tree, bool]]:
+        """Return the trees whose areas may cover a term of some type.
+
+        With each tree, whether areas that lie apart from the area of the term may cover it.
+        """
+        if (column, area_type) not in self._trees_by_type:
+            allowed = implication_tables()[COVERS, :, area_type]
+            self._trees_by_type[column, area_type] = [
                 (tree, bool(allowed[tree[1]] & Relation.DISJOINT.bit))
                 for tree in self._trees
                 if tree[0] == column and allowed[tree[1]]
             ]
-        return self._asked[column, asked]
+        return self._trees_by_type[column, area_type]
 
     def _search(self, tree: Tree, x0: float, y0: float, x1: float, y1: float) -> Iterator[Ints]:
         if tree in self._trees:
             number = self._trees[tree]
-            count = rtree.search(self._forest, number, x0, y0, x1, y1, self._stack, self._room)
-            yield self._room[:count].astype(np.int64)
+            count = rtree.search(self._forest, number, x0, y0, x1, y1, self._stack, self._results)
+            yield self._results[:count].astype(np.int64)

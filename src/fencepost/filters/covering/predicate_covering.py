@@ -1,7 +1,7 @@
-"""Which predicates cover which: what the subscriptions of one subscriber can do without each other.
+"""`find_covered_predicates` finds the redundant subscriptions of a subscriber.
 
-A predicate is a disjunction of filters. One covers another if each filter of the other is covered
-by one of its own. As with filters, what is found is certain, and not everything is found.
+A predicate is a disjunction of filters. A predicate covers another if each filter of the other is
+covered by one of its filters. The answers are certain, but not all covered predicates are found.
 """
 
 from __future__ import annotations
@@ -24,99 +24,106 @@ _ROWS = 1 << 10  # filters that are looked up at a time
 
 
 def find_covered_predicates(
-    predicates: Sequence[Predicate], lasting: Sequence[int]
+    predicates: Sequence[Predicate], expires: Sequence[int]
 ) -> dict[int, int]:
-    """The predicates that others cover, each with one that does and stays.
+    """Return the covered predicates, each with a predicate that covers it and stays.
+
+    Of predicates that cover each other and expire together, the first stays.
 
     Parameters
     ----------
     predicates : sequence of Predicate
-        Simplified, each by itself. Those without filters match nothing; they are left alone.
-    lasting : sequence of int
-        How long each is there: none covers one that is there for longer.
-
-    Returns
-    -------
-    dict of int to int
-        Of predicates that cover each other, and last equally long, the first stays.
+        Simplified, each by itself. Predicates without filters match nothing and are skipped.
+    expires : sequence of int
+        When each predicate expires. No predicate covers one that expires later.
     """
-    work = _Work(predicates, np.array(lasting, np.int64))
-    work.drop_beside_always()
-    work.drop_covered()
-    return {number: _end_of_chain(work.because, number) for number in work.because}
+    remaining = _Predicates(predicates, np.array(expires, np.int64))
+    remaining.drop_covered_by_always_true()
+    remaining.drop_covered()
+    return {number: _last_coverer(remaining.coverer_of, number) for number in remaining.coverer_of}
 
 
-class _Work:
-    """Predicates as they get fewer; their filters are rows, one after the other."""
+class _Predicates:
+    """Predicates while covered ones are dropped; their filters are rows, one after the other."""
 
-    def __init__(self, predicates: Sequence[Predicate], lasting: Ints) -> None:
-        self.lasting = lasting
-        self.size = np.array([len(own) for own in predicates], np.int64)
+    def __init__(self, predicates: Sequence[Predicate], expires: Ints) -> None:
+        self.expires = expires
+        self.size = np.array([len(filters) for filters in predicates], np.int64)
         self.alive = self.size > 0
-        self.always = np.array([() in own for own in predicates], bool)
-        self.because: dict[int, int] = {}
+        self.is_always_true = np.array([() in filters for filters in predicates], bool)
+        self.coverer_of: dict[int, int] = {}
         numbers: dict[Term, int] = {}
         rows: list[list[int]] = []
         owners: list[int] = []
-        for number, own in enumerate(predicates):
-            for terms in own:
+        for number, filters in enumerate(predicates):
+            for terms in filters:
                 if 0 < len(terms) <= MAX_TERMS:
                     rows.append([numbers.setdefault(term, len(numbers)) for term in terms])
                     owners.append(number)
         self.owner = np.array(owners, np.int64)
         self.rows = FilterRows(rows, TermTable(list(numbers)))
 
-    def drop_beside_always(self) -> None:
-        """What is always true covers everything."""
-        for one in sorted(np.flatnonzero(self.always), key=lambda k: (-self.lasting[k], k)):
-            if self.alive[one]:
-                others = self.alive & (self.lasting <= self.lasting[one])
-                others[one] = False
-                for other in np.flatnonzero(others).tolist():
-                    self._drop(other, int(one))
+    def drop_covered_by_always_true(self) -> None:
+        """Drop the predicates that a predicate which is always true covers."""
+        for coverer in sorted(
+            np.flatnonzero(self.is_always_true), key=lambda k: (-self.expires[k], k)
+        ):
+            if self.alive[coverer]:
+                covered = self.alive & (self.expires <= self.expires[coverer])
+                covered[coverer] = False
+                for number in np.flatnonzero(covered).tolist():
+                    self._drop(number, int(coverer))
 
-    def _drop(self, number: int, because: int) -> None:
+    def _drop(self, number: int, coverer: int) -> None:
         self.alive[number] = False
-        self.because[number] = because
+        self.coverer_of[number] = coverer
 
     def drop_covered(self) -> None:
-        """Coverers come in blocks that grow, so that most is left out before there are many."""
+        """Drop covered predicates.
+
+        Coverers are indexed in blocks that grow, so that most covered predicates are dropped
+        before the blocks are large.
+        """
         if not len(self.rows):
             return
-        filing = FilterKeys(self.rows)
-        covering = FilterPairTest(self.rows, filing.terms)
+        keys = FilterKeys(self.rows)
+        pair_test = FilterPairTest(self.rows, keys.terms)
         low, size = 0, _FIRST_BLOCK
         while low < len(self.alive):
-            left = np.flatnonzero(self.alive[self.owner])
-            block = left[(self.owner[left] >= low) & (self.owner[left] < low + size)]
+            alive_rows = np.flatnonzero(self.alive[self.owner])
+            block = alive_rows[
+                (self.owner[alive_rows] >= low) & (self.owner[alive_rows] < low + size)
+            ]
             if len(block):
-                self._drop_covered_by(CovererIndex(self.rows, filing, block), covering, left)
+                self._drop_covered_by(CovererIndex(self.rows, keys, block), pair_test, alive_rows)
             low, size = low + size, size * _GROWTH
 
     def _drop_covered_by(
-        self, coverers: CovererIndex, covering: FilterPairTest, left: Ints
+        self, coverers: CovererIndex, pair_test: FilterPairTest, alive_rows: Ints
     ) -> None:
-        parts = [left[k : k + _ROWS] for k in range(0, len(left), _ROWS)]
-        found = [self._apart(*coverers.candidates(part)) for part in parts]
-        pairs = [covering.pairs(*own) for own in found if len(own[0])]
+        parts = [alive_rows[k : k + _ROWS] for k in range(0, len(alive_rows), _ROWS)]
+        candidates = [self._apart(*coverers.candidates(part)) for part in parts]
+        pairs = [pair_test.covering_pairs(*pair) for pair in candidates if len(pair[0])]
         if not pairs:
             return
-        first, second = (np.concatenate(some) for some in zip(*pairs, strict=True))
-        # A filter may be covered by several of one predicate.
-        by, row = np.unique(np.stack((self.owner[first], second)), axis=1)
-        both, times = np.unique(np.stack((by, self.owner[row])), axis=1, return_counts=True)
-        for one, other in both[:, times == self.size[both[1]]].T.tolist():
-            if self.alive[one] and self.alive[other]:
-                self._drop(other, one)
+        first, second = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
+        # Several filters of one predicate may cover the same filter, which counts once.
+        coverer_id, row = np.unique(np.stack((self.owner[first], second)), axis=1)
+        predicates, counts = np.unique(
+            np.stack((coverer_id, self.owner[row])), axis=1, return_counts=True
+        )
+        for coverer, covered in predicates[:, counts == self.size[predicates[1]]].T.tolist():
+            if self.alive[coverer] and self.alive[covered]:
+                self._drop(covered, coverer)
 
     def _apart(self, first: Ints, second: Ints) -> Pairs:
-        """Pairs of filters of two predicates, of which the first is there as long as the other."""
-        one, other = self.owner[first], self.owner[second]
-        kept = (one != other) & (self.lasting[one] >= self.lasting[other])
+        """Return the pairs of different predicates of which the first does not expire earlier."""
+        coverer, covered = self.owner[first], self.owner[second]
+        kept = (coverer != covered) & (self.expires[coverer] >= self.expires[covered])
         return first[kept], second[kept]
 
 
-def _end_of_chain(because: dict[int, int], number: int) -> int:
-    while number in because:
-        number = because[number]
+def _last_coverer(coverer_of: dict[int, int], number: int) -> int:
+    while number in coverer_of:
+        number = coverer_of[number]
     return number

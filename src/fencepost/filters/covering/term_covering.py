@@ -1,15 +1,15 @@
-"""Covering and conflict of terms: which implies which, and which cannot hold together.
+"""`TermTable` tests terms for covering and conflict, many pairs at a time.
 
 A term *covers* another if the other implies it; two terms *conflict* if no event satisfies both
-(Konstantinidis, Carzaniga and Wolf, section 4.2). What is answered is certain; that nothing is
-found is not. Terms about different attributes are never compared. Of one attribute, terms about
-one column are, and beyond that: what is not null covers whatever is true of a value, and a value
-has one type.
+(Konstantinidis, Carzaniga and Wolf, section 4.2). A positive answer is certain, a negative one is
+not. Terms about different attributes neither cover nor conflict. Terms about one column are
+compared by the values that they allow. Terms about different columns of one attribute are compared
+by two rules: NOT NULL covers any other term about a value, and a value has one type.
 
-Ranges of numbers and times are compared many pairs at a time. A bound is a *cut*, just before a
-number or just after it. Cuts are compared by their ranks, so that two doubles to a number cost no
-more than one, and a range is the pair of the ranks of its cuts. All but a range is again a range
-where it reaches to one side; else it is a *hole*.
+Ranges of numbers and times are compared many pairs at a time. A bound is a *cut*, just before or
+just after a number. A range is the pair of the ranks of its cuts among all cuts, so comparing
+numbers of two doubles costs no more than comparing integers. The negation of a range that is
+unbounded on one side is again a range; any other negation is a *hole*.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from fencepost.filters.covering.value_covering import pair_conflicts, pair_cover
 
 
 class RangeTerms:
-    """Those of some terms that are ranges.
+    """The terms of a table that are ranges.
 
     Attributes
     ----------
     rows : array of int
-        Which they are.
+        The numbers of these terms.
     low, high : arrays of int
-        The ranks of the cuts, by the number of the term; a range with low >= high is empty.
+        By number: the ranks of the cuts. A range with low >= high is empty.
     hole : array of bool
-        Whether the term is all but that range.
+        By number: whether the term allows all values outside of the range.
     lowest, highest : float
         The ranks of the outermost cuts.
     """
@@ -63,10 +63,10 @@ class RangeTerms:
         self.low[self.rows], self.high[self.rows] = ranks[2:].reshape(2, -1)
         self.hole = np.zeros(len(terms), bool)
         self.hole[self.rows] = [terms[k].negated for k, _ in ranges]
-        self._fill_holes()
+        self._normalize_holes()
 
-    def _fill_holes(self) -> None:
-        """Make ranges of those holes that are."""
+    def _normalize_holes(self) -> None:
+        """Turn holes that are empty or reach to the lowest or highest cut into ranges."""
         nothing = self.hole & (self.low >= self.high)
         from_start = self.hole & ~nothing & (self.low == self.lowest)
         to_end = self.hole & ~nothing & ~from_start & (self.high == self.highest)
@@ -76,32 +76,32 @@ class RangeTerms:
         self.hole[nothing | from_start | to_end] = False
 
     def covers(self, first: Ints, second: Ints) -> Bools:
-        """Whether second[k] implies first[k], both terms about one column."""
+        """Return whether second[k] implies first[k], both terms about one column."""
         a, b, c, d = self.low[first], self.high[first], self.low[second], self.high[second]
         everything = (a == self.lowest) & (b == self.highest)
-        found = np.where(
+        covers = np.where(
             self.hole[first],
             np.where(self.hole[second], (c <= a) & (b <= d), (b <= c) | (d <= a)),
             np.where(self.hole[second], everything, (a <= c) & (d <= b)),
         )
-        return np.asarray(found | self._empty(second))
+        return np.asarray(covers | self._empty(second))
 
     def conflicts(self, first: Ints, second: Ints) -> Bools:
-        """Whether first[k] and second[k], both about one column, cannot both be true."""
+        """Return whether first[k] and second[k], both about one column, cannot both be true."""
         a, b, c, d = self.low[first], self.high[first], self.low[second], self.high[second]
-        found = np.where(
+        conflicts = np.where(
             self.hole[first],
             ~self.hole[second] & (a <= c) & (d <= b),
             np.where(self.hole[second], (c <= a) & (b <= d), (b <= c) | (d <= a)),
         )
-        return np.asarray(found | self._empty(first) | self._empty(second))
+        return np.asarray(conflicts | self._empty(first) | self._empty(second))
 
     def _empty(self, terms: Ints) -> Bools:
         return ~self.hole[terms] & (self.low[terms] >= self.high[terms])
 
 
 def _ranks(cuts: NDArray[np.float64]) -> Ints:
-    """The place of each row in their lexicographic order; equal rows have equal places."""
+    """Return the rank of each row in lexicographic order; equal rows have equal ranks."""
     order = np.lexsort(cuts.T[::-1])
     ordered = cuts[order]
     steps = (ordered[1:] != ordered[:-1]).any(axis=1)
@@ -110,41 +110,42 @@ def _ranks(cuts: NDArray[np.float64]) -> Ints:
     return ranks
 
 
-PAIRWISE, RANGE, AREA = 0, 1, 2  # how terms are compared: one by one, by bounds, by regions
+PAIRWISE, RANGE, AREA = 0, 1, 2  # how terms are compared: pair by pair, by ranks, by areas
 
-# A value has one of these types at most.
+# A value has at most one of these types.
 _ONE_TYPE = (ColumnKind.NUMBER, ColumnKind.STRING, ColumnKind.BOOLEAN, ColumnKind.NATIVE_TIME)
 
 
 def covers(first: Term, second: Term) -> bool:
-    """Whether the second term certainly implies the first."""
-    return _asked(COVERS, first, second)
+    """Return whether the second term certainly implies the first."""
+    return _test_pair(COVERS, first, second)
 
 
 def conflicts(first: Term, second: Term) -> bool:
-    """Whether two terms certainly cannot both be true."""
-    return _asked(CONFLICTS, first, second)
+    """Return whether two terms certainly cannot both be true."""
+    return _test_pair(CONFLICTS, first, second)
 
 
-def _asked(ask: int, first: Term, second: Term) -> bool:
+def _test_pair(kind: int, first: Term, second: Term) -> bool:
     table = TermTable([first, second])
-    return bool(table.ask(ask, np.array([0]), np.array([1]))[0])
+    return bool(table.test(kind, np.array([0]), np.array([1]))[0])
 
 
 class TermTable:
-    """Terms by number, and what is known of each to compare it with others.
+    """Numbered terms, prepared for comparison with each other.
 
     Attributes
     ----------
     terms : sequence of Term
     column : array of int
-        The number of each term's column.
+        By number: the number of the term's column.
     owner : array of int
-        The number of the attribute that it reads, or -1 where it reads a calculation.
+        By number: the number of the attribute that the term reads; -1 for a calculation.
     attribute : array of int
-        The same with a number for each calculation, too: only terms of one are compared.
+        By number: as `owner`, but each calculation has a number of its own. Only terms with equal
+        numbers are compared.
     family : array of int
-        SINGLY, RANGE or AREA.
+        By number: PAIRWISE, RANGE or AREA.
     ranges : RangeTerms
     areas : AreaTerms
     """
@@ -156,12 +157,14 @@ class TermTable:
         numbers = [columns.setdefault(term.check.column, len(columns)) for term in terms]
         self.column = np.array(numbers, np.int64)
         owner = [
-            owners.setdefault(one.source, len(owners)) if isinstance(one.source, Property) else -1
-            for one in columns
+            owners.setdefault(column.source, len(owners))
+            if isinstance(column.source, Property)
+            else -1
+            for column in columns
         ]
         self.owner = np.array(owner, np.int64)[self.column]
         self.attribute = np.where(self.owner >= 0, self.owner, len(owners) + self.column)
-        one_type = np.array([one.kind in _ONE_TYPE for one in columns], bool)
+        one_type = np.array([column.kind in _ONE_TYPE for column in columns], bool)
         self._one_type = one_type[self.column]
         null = np.array([isinstance(term.check, NullCheck) for term in terms], bool)
         negated = np.array([term.negated for term in terms], bool)
@@ -170,48 +173,55 @@ class TermTable:
         self.family = np.full(len(terms), PAIRWISE, np.int64)
         self.family[self.ranges.rows] = RANGE
         self.family[self.areas.rows] = AREA
-        self._known: dict[tuple[int, int, int], bool] = {}
+        self._results: dict[tuple[int, int, int], bool] = {}
 
-    def ask(self, ask: int, first: Ints, second: Ints) -> Bools:
-        """Whether first[k] covers, or conflicts with, second[k]."""
-        states = self.quick(ask, first, second)
+    def test(self, kind: int, first: Ints, second: Ints) -> Bools:
+        """Return whether first[k] covers second[k], or conflicts with it.
+
+        kind : COVERS or CONFLICTS.
+        """
+        states = self.test_quickly(kind, first, second)
         unsure = np.flatnonzero(states == UNSURE)
-        states[unsure] = np.where(self.exact(ask, first[unsure], second[unsure]), YES, NO)
+        states[unsure] = np.where(self.test_exactly(kind, first[unsure], second[unsure]), YES, NO)
         return np.asarray(states == YES)
 
-    def quick(self, ask: int, first: Ints, second: Ints) -> States:
-        """NO, YES or UNSURE, without looking at geometries, strings and lists."""
+    def test_quickly(self, kind: int, first: Ints, second: Ints) -> States:
+        """Return NO, YES or UNSURE, without reading geometries, strings and lists."""
         states = np.zeros(len(first), np.int8)
-        same = self.column[first] == self.column[second]
-        apart = np.flatnonzero(~same)
-        states[apart] = np.where(self._between_columns(ask, first[apart], second[apart]), YES, NO)
-        alike = np.where(same & (self.family[first] == self.family[second]), self.family[first], -1)
-        states[alike == PAIRWISE] = UNSURE
-        areas, ranges = np.flatnonzero(alike == AREA), np.flatnonzero(alike == RANGE)
-        states[areas] = self.areas.quick(ask, first[areas], second[areas])
-        compare = self.ranges.covers if ask == COVERS else self.ranges.conflicts
+        same_column = self.column[first] == self.column[second]
+        differing = np.flatnonzero(~same_column)
+        states[differing] = np.where(
+            self._test_across_columns(kind, first[differing], second[differing]), YES, NO
+        )
+        family = np.where(
+            same_column & (self.family[first] == self.family[second]), self.family[first], -1
+        )
+        states[family == PAIRWISE] = UNSURE
+        areas, ranges = np.flatnonzero(family == AREA), np.flatnonzero(family == RANGE)
+        states[areas] = self.areas.test_quickly(kind, first[areas], second[areas])
+        compare = self.ranges.covers if kind == COVERS else self.ranges.conflicts
         states[ranges] = np.where(compare(first[ranges], second[ranges]), YES, NO)
         return states
 
-    def exact(self, ask: int, first: Ints, second: Ints) -> Bools:
-        """The answers for pairs of which `quick` is unsure."""
+    def test_exactly(self, kind: int, first: Ints, second: Ints) -> Bools:
+        """Return the results for pairs about which `test_quickly` is unsure."""
         answer = np.zeros(len(first), bool)
         areas = self.family[first] == AREA
-        answer[areas] = self.areas.exact(ask, first[areas], second[areas])
+        answer[areas] = self.areas.test_exactly(kind, first[areas], second[areas])
         for k in np.flatnonzero(~areas).tolist():
-            answer[k] = self._singly(ask, int(first[k]), int(second[k]))
+            answer[k] = self._test_singly(kind, int(first[k]), int(second[k]))
         return answer
 
-    def _between_columns(self, ask: int, first: Ints, second: Ints) -> Bools:
+    def _test_across_columns(self, kind: int, first: Ints, second: Ints) -> Bools:
         one_attribute = (self.owner[first] == self.owner[second]) & (self.owner[first] >= 0)
-        if ask == COVERS:
+        if kind == COVERS:
             return np.asarray(one_attribute & self._not_null[first])
         two_types = self._one_type[first] & self._one_type[second]
         return np.asarray(one_attribute & (two_types | self._null[first] | self._null[second]))
 
-    def _singly(self, ask: int, first: int, second: int) -> bool:
-        key = ask, first, second
-        if key not in self._known:
-            answer = pair_covers if ask == COVERS else pair_conflicts
-            self._known[key] = answer(self.terms[first], self.terms[second])
-        return self._known[key]
+    def _test_singly(self, kind: int, first: int, second: int) -> bool:
+        key = kind, first, second
+        if key not in self._results:
+            answer = pair_covers if kind == COVERS else pair_conflicts
+            self._results[key] = answer(self.terms[first], self.terms[second])
+        return self._results[key]

@@ -1,15 +1,16 @@
-"""How the values that two checks of one column allow lie to each other.
+"""`pair_covers` and `pair_conflicts` compare the sets of values that two checks allow.
 
-For strings, booleans, distances, lists, and relations to points and lines, one pair at a time.
-Ranges and relations to areas come by the thousand, and are compared in bulk (`terms.py`,
-`areas.py`).
+Both checks are of one column: of strings, booleans, distances, lists, or relations to points and
+lines. They are compared one pair at a time. Ranges and relations to areas come by the thousand and
+are compared in bulk (`term_covering.py`, `area_covering.py`).
 
-A check of a list also takes a text, as the set of its words, if its own items are all strings. So
-there are two worlds in which such checks are compared, and a check may know only one of them.
+A check of a list whose items are all strings accepts a text as well, as the set of its words. Two
+such checks are compared twice: as checks of lists, and as checks of texts.
 
-A check of strings allows some members, all on one side of a bound, or all of a form. Whether one
-of these holds another follows from trying the members, from the bounds, or from laying one form
-over the other. What is not certain is False.
+A check of strings allows the members of a set, the strings on one side of a bound, or the strings
+that match a pattern. Whether one of these sets includes another follows from testing the members,
+from comparing the bounds, or from matching a pattern against the other. A result is True only if it
+is certain.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ from fencepost.kernels.text.like import ANY_CHARACTER, ANY_RUN, compile_pattern
 
 
 class SetFacts(NamedTuple):
-    """What is certain about two sets a and b of the values that a column can have."""
+    """Certain facts about two sets a and b of values of a column."""
 
     a_in_b: bool
     b_in_a: bool
     apart: bool  # no value is in both
-    complete: bool  # every value is in one of them
+    complete: bool  # every value is in a or in b
 
-    def turned(self) -> SetFacts:
-        """The same about b and a."""
+    def converse(self) -> SetFacts:
+        """Return the facts about b and a."""
         return SetFacts(self.b_in_a, self.a_in_b, self.apart, self.complete)
 
 
@@ -57,15 +58,15 @@ class Ray(NamedTuple):
 
 
 class LikePattern(NamedTuple):
-    """The strings that fit a pattern: characters, `ANY_RUN` and `ANY_CHARACTER`."""
+    """The strings that match a pattern; its symbols are characters, `ANY_RUN`, `ANY_CHARACTER`."""
 
     pattern: str
     symbols: tuple[str | int, ...]
 
     @property
     def start(self) -> str:
-        """What all of them begin with."""
-        return "".join(self.symbols[: _plain_length(self.symbols)])  # type: ignore[arg-type]
+        """The characters before the first wildcard, with which all these strings begin."""
+        return "".join(self.symbols[: _literal_length(self.symbols)])  # type: ignore[arg-type]
 
 
 Members: TypeAlias = frozenset[str]
@@ -81,7 +82,7 @@ _CUTS = {
 
 
 def strings_of(check: StringCheck) -> Strings:
-    """The strings that a check allows."""
+    """Return the strings that a check allows."""
     if isinstance(check, MemberCheck):
         return frozenset(check.strings)
     if isinstance(check, OrderCheck):
@@ -90,36 +91,36 @@ def strings_of(check: StringCheck) -> Strings:
             return frozenset([""][:side])  # nothing is before the empty string
         return Ray(below, (check.bound, side))
     symbols = _symbols(check.pattern)
-    if _plain_length(symbols) == len(symbols):
+    if _literal_length(symbols) == len(symbols):
         return frozenset(["".join(symbols)])  # type: ignore[arg-type]
     return LikePattern(check.pattern, symbols)
 
 
 def is_everything(strings: Strings) -> bool:
-    """Whether all strings are in a set."""
+    """Return whether a set has all strings."""
     return strings == Ray(False, ("", 0)) or (
         isinstance(strings, LikePattern) and strings.symbols == (ANY_RUN,)
     )
 
 
 def compare_strings(first: StringCheck, second: StringCheck) -> SetFacts:
-    """What is certain about the strings that two checks allow."""
+    """Return the facts about the sets of strings that two checks allow."""
     a, b = strings_of(first), strings_of(second)
-    every_a, every_b = is_everything(a), is_everything(b)
-    if every_a or every_b:
+    a_is_all, b_is_all = is_everything(a), is_everything(b)
+    if a_is_all or b_is_all:
         nothing = frozenset[str]() in (a, b)
-        return SetFacts(every_b, every_a, nothing, True)
+        return SetFacts(b_is_all, a_is_all, nothing, True)
     if isinstance(a, frozenset):
         if isinstance(b, frozenset):
             return SetFacts(a <= b, b <= a, not a & b, False)
         inside = [_holds(b, member) for member in a]
         return SetFacts(all(inside), False, not any(inside), False)
     if isinstance(b, frozenset):
-        return compare_strings(second, first).turned()
+        return compare_strings(second, first).converse()
     if isinstance(a, LikePattern):
-        return _compare_forms(a, b) if isinstance(b, LikePattern) else _compare_to_ray(a, b)
+        return _compare_patterns(a, b) if isinstance(b, LikePattern) else _compare_to_ray(a, b)
     if isinstance(b, LikePattern):
-        return compare_strings(second, first).turned()
+        return compare_strings(second, first).converse()
     return _compare_rays(a, b)
 
 
@@ -137,11 +138,11 @@ def _compare_rays(a: Ray, b: Ray) -> SetFacts:
     return SetFacts(False, False, low.cut <= high.cut, low.cut >= high.cut)
 
 
-def _compare_to_ray(form: LikePattern, ray: Ray) -> SetFacts:
-    """A form lies in the stretch of strings that begin as it does."""
+def _compare_to_ray(pattern: LikePattern, ray: Ray) -> SetFacts:
+    """Compare a pattern with a ray, as the interval of strings that begin with its prefix."""
     bound, side = ray.cut
-    before = form.start < bound and not bound.startswith(form.start)
-    after = form.start > bound or (form.start == bound and side == 0)
+    before = pattern.start < bound and not bound.startswith(pattern.start)
+    after = pattern.start > bound or (pattern.start == bound and side == 0)
     return (
         SetFacts(before, False, after, False)
         if ray.below
@@ -149,48 +150,59 @@ def _compare_to_ray(form: LikePattern, ray: Ray) -> SetFacts:
     )
 
 
-def _compare_forms(a: LikePattern, b: LikePattern) -> SetFacts:
-    clash = _clash(a.symbols, b.symbols) or _clash(a.symbols[::-1], b.symbols[::-1])
-    return SetFacts(_fits(b.symbols, a.symbols), _fits(a.symbols, b.symbols), clash, False)
+def _compare_patterns(a: LikePattern, b: LikePattern) -> SetFacts:
+    disjoint = _are_disjoint(a.symbols, b.symbols) or _are_disjoint(
+        a.symbols[::-1], b.symbols[::-1]
+    )
+    return SetFacts(
+        _includes(b.symbols, a.symbols), _includes(a.symbols, b.symbols), disjoint, False
+    )
 
 
-def _fits(form: Sequence[str | int], other: Sequence[str | int]) -> bool:
-    """Whether a form takes another in as if it were a text, and with it all that fits it."""
-    places = {0}
-    for symbol in form:
-        if not places:
+def _includes(pattern: Sequence[str | int], other: Sequence[str | int]) -> bool:
+    """Return whether a pattern matches another pattern, read as a text.
+
+    If so, every string that matches the other matches the pattern.
+    """
+    positions = {0}
+    for symbol in pattern:
+        if not positions:
             return False
         if symbol == ANY_RUN:
-            places = set(range(min(places), len(other) + 1))
+            positions = set(range(min(positions), len(other) + 1))
         else:
-            places = {
-                place + 1
-                for place in places
-                if place < len(other)
-                and (other[place] != ANY_RUN if symbol == ANY_CHARACTER else other[place] == symbol)
+            positions = {
+                position + 1
+                for position in positions
+                if position < len(other)
+                and (
+                    other[position] != ANY_RUN
+                    if symbol == ANY_CHARACTER
+                    else other[position] == symbol
+                )
             }
-    return len(other) in places
+    return len(other) in positions
 
 
-def _clash(a: Sequence[str | int], b: Sequence[str | int]) -> bool:
-    """Whether two forms differ in a character that both fix, counted from the start."""
-    for one, other in zip(a, b, strict=False):
-        if ANY_RUN in (one, other):
+def _are_disjoint(a: Sequence[str | int], b: Sequence[str | int]) -> bool:
+    """Return whether two patterns, compared from the start, certainly match no common string."""
+    for symbol_a, symbol_b in zip(a, b, strict=False):
+        if ANY_RUN in (symbol_a, symbol_b):
             return False
-        if ANY_CHARACTER not in (one, other) and one != other:
+        if ANY_CHARACTER not in (symbol_a, symbol_b) and symbol_a != symbol_b:
             return True
     longer = a if len(a) > len(b) else b
     return any(symbol != ANY_RUN for symbol in longer[min(len(a), len(b)) :])
 
 
-def _plain_length(symbols: Sequence[str | int]) -> int:
-    """How many characters come before the first that stands for others."""
+def _literal_length(symbols: Sequence[str | int]) -> int:
+    """Return the number of characters before the first wildcard."""
     return next((k for k, symbol in enumerate(symbols) if isinstance(symbol, int)), len(symbols))
 
 
 @lru_cache(4096)
 def _symbols(pattern: str) -> tuple[str | int, ...]:
-    """The characters of a pattern, with its wildcards as numbers."""
+    """Return the characters of a pattern, with its wildcards as numbers."""
     symbols: list[str | int] = []
     plain = bytearray()
     for byte in (*compile_pattern(pattern), None):
@@ -204,28 +216,35 @@ def _symbols(pattern: str) -> tuple[str | int, ...]:
     return tuple(symbols)
 
 
-_NOTHING = SetFacts(False, False, False, False)
-_SAME = SetFacts(True, True, False, False)
+_NO_FACTS = SetFacts(False, False, False, False)
+_EQUAL = SetFacts(True, True, False, False)
 _STRINGS = (MemberCheck, OrderCheck, LikeCheck)
-# What these ask does not depend on dimensions: a set of relations to any geometry.
-_ANY_DIMENSION = {one for one in SpatialFunction if one.name.startswith("EH_")} | {
+# Functions that accept the same relations whatever the dimensions of the geometries.
+_ANY_DIMENSION = {f for f in SpatialFunction if f.name.startswith("EH_")} | {
     SpatialFunction.S_INTERSECTS,
     SpatialFunction.S_DISJOINT,
 }
 
 
 def pair_covers(first: Term, second: Term) -> bool:
-    """Whether the second term of a column certainly implies the first."""
+    """Return whether the second term of a column certainly implies the first."""
     a, b = first.check, second.check
-    if isinstance(a, ListCheck) and isinstance(b, ListCheck) and _of_words(b) and not _of_words(a):
-        return False  # of a text, the first is unknown
-    return all(_covers(one, first.negated, second.negated) for one in _facts(a, b))
+    if (
+        isinstance(a, ListCheck)
+        and isinstance(b, ListCheck)
+        and _takes_text(b)
+        and not _takes_text(a)
+    ):
+        return False  # the first term is unknown for a text
+    return all(_covers(facts, first.negated, second.negated) for facts in _facts(a, b))
 
 
 def pair_conflicts(first: Term, second: Term) -> bool:
-    """Whether two terms of a column certainly cannot both be true."""
-    facts = _facts(first.check, second.check)
-    return all(_conflicts(one, first.negated, second.negated) for one in facts)
+    """Return whether two terms of a column certainly cannot both be true."""
+    return all(
+        _conflicts(facts, first.negated, second.negated)
+        for facts in _facts(first.check, second.check)
+    )
 
 
 def _covers(facts: SetFacts, not_a: bool, not_b: bool) -> bool:
@@ -241,7 +260,10 @@ def _conflicts(facts: SetFacts, not_a: bool, not_b: bool) -> bool:
 
 
 def _facts(a: Check, b: Check) -> list[SetFacts]:
-    """What is certain about two checks of one column, in each world that both know."""
+    """Return the facts about two checks of one column.
+
+    Two checks of lists have facts about lists, and about texts if both accept texts.
+    """
     match a, b:
         case ListCheck(), ListCheck():
             return _compare_lists(a, b)
@@ -261,7 +283,7 @@ def _facts(a: Check, b: Check) -> list[SetFacts]:
                 ]
     if isinstance(a, _STRINGS) and isinstance(b, _STRINGS):
         return [compare_strings(a, b)]
-    return [_SAME if a == b else _NOTHING]
+    return [_EQUAL if a == b else _NO_FACTS]
 
 
 def _compare_masks(a: int, b: int, every: int) -> SetFacts:
@@ -275,28 +297,28 @@ def _bits(check: BooleanCheck) -> int:
 # ------------------------------------------------------------------------------------------ lists
 
 
-class _Listed(NamedTuple):
-    """A condition on a set: its function, and the items of the literal."""
+class _ListCondition(NamedTuple):
+    """A condition on a set: a function and the items of the literal list."""
 
     function: ArrayFunction
     items: frozenset[Hashable]
 
     @property
-    def is_none(self) -> bool:
-        """Whether this asks nothing of a set."""
+    def is_trivial(self) -> bool:
+        """Whether every set satisfies the condition."""
         return not self.items and self.function in (
             ArrayFunction.A_CONTAINS,
             ArrayFunction.A_OVERLAPS,
         )
 
 
-def _of_words(check: ListCheck) -> bool:
-    """Whether a check takes a text."""
+def _takes_text(check: ListCheck) -> bool:
+    """Return whether a check accepts a text."""
     return all(isinstance(item, String) for item in check.items.items)
 
 
 def item_keys(check: ListCheck) -> frozenset[bytes]:
-    """The items of a literal list, as they are compared with those of an event's list."""
+    """Return the keys by which the items of a literal list are compared with an event's items."""
     return frozenset(literal_key(item) for item in check.items.items)
 
 
@@ -306,22 +328,29 @@ def _words(check: ListCheck) -> frozenset[str]:
 
 
 def _compare_lists(a: ListCheck, b: ListCheck) -> list[SetFacts]:
-    found = [_compare_sets(_Listed(a.function, item_keys(a)), _Listed(b.function, item_keys(b)))]
-    if _of_words(a) and _of_words(b):
-        words = _Listed(a.function, _words(a)), _Listed(b.function, _words(b))
-        found.append(_compare_sets(*words))
-    return found
+    facts = [
+        _compare_sets(
+            _ListCondition(a.function, item_keys(a)), _ListCondition(b.function, item_keys(b))
+        )
+    ]
+    if _takes_text(a) and _takes_text(b):
+        words = _ListCondition(a.function, _words(a)), _ListCondition(b.function, _words(b))
+        facts.append(_compare_sets(*words))
+    return facts
 
 
-def _compare_sets(a: _Listed, b: _Listed) -> SetFacts:
+def _compare_sets(a: _ListCondition, b: _ListCondition) -> SetFacts:
     return SetFacts(
-        _implies(a, b), _implies(b, a), _excludes(a, b) or _excludes(b, a), a.is_none or b.is_none
+        _implies(a, b),
+        _implies(b, a),
+        _excludes(a, b) or _excludes(b, a),
+        a.is_trivial or b.is_trivial,
     )
 
 
-def _implies(a: _Listed, b: _Listed) -> bool:
-    """Whether every set that satisfies `a` satisfies `b`."""
-    if b.is_none or a == b:
+def _implies(a: _ListCondition, b: _ListCondition) -> bool:
+    """Return whether every set that satisfies `a` satisfies `b`."""
+    if b.is_trivial or a == b:
         return True
     has_all = a.function in (ArrayFunction.A_CONTAINS, ArrayFunction.A_EQUALS)
     match b.function:
@@ -339,10 +368,10 @@ def _implies(a: _Listed, b: _Listed) -> bool:
     return False
 
 
-def _excludes(a: _Listed, b: _Listed) -> bool:
-    """Whether no set can satisfy both; b is the one that bounds the set, if one does."""
+def _excludes(a: _ListCondition, b: _ListCondition) -> bool:
+    """Return whether no set satisfies both; True is certain only if `b` bounds the set."""
     if b.function is ArrayFunction.A_EQUALS:
-        return not _list_holds(a, b.items)
+        return not _is_satisfied_by(a, b.items)
     if b.function is ArrayFunction.A_CONTAINEDBY:
         if a.function is ArrayFunction.A_CONTAINS:
             return not a.items <= b.items
@@ -350,12 +379,12 @@ def _excludes(a: _Listed, b: _Listed) -> bool:
     return False
 
 
-def _list_holds(listed: _Listed, items: frozenset[Hashable]) -> bool:
-    match listed.function:
+def _is_satisfied_by(condition: _ListCondition, items: frozenset[Hashable]) -> bool:
+    match condition.function:
         case ArrayFunction.A_CONTAINS:
-            return items >= listed.items
+            return items >= condition.items
         case ArrayFunction.A_CONTAINEDBY:
-            return items <= listed.items
+            return items <= condition.items
         case ArrayFunction.A_EQUALS:
-            return items == listed.items
-    return not listed.items or bool(items & listed.items)
+            return items == condition.items
+    return not condition.items or bool(items & condition.items)

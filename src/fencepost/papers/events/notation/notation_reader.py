@@ -82,7 +82,7 @@ def read_subscription(text: str, settings: Settings) -> Node:
     try:
         node = reader.whole()
     except SemanticError as refused:
-        part = refused.part
+        part = refused.node
         start, end = reader.tokens.start(part.first), reader.tokens.end(part.last)
         raise refused.error_in_text(text, start, end) from None
     except RecursionError:  # the caller has used up most of the stack
@@ -298,23 +298,23 @@ class SubscriptionReader(Cursor):
             self.advance()
             if self.name == "=":
                 raise self.error_at(self.index, "equal is written with one =")
-            return self.part(NodeKind.CALL, name, first, (own, self.value(kind)))
+            return self.node(NodeKind.CALL, name, first, (own, self.value(kind)))
         if self.skip("is"):
             negated = self.skip("not")
             self.expect("null", "after IS")
-            part = self.part(NodeKind.CALL, "isnull", first, (own,))
+            part = self.node(NodeKind.CALL, "isnull", first, (own,))
         else:
             negated = self.skip("not")
             part = self._listed(first, kind, own)
-        return self.part(NodeKind.CALL, "not", first, (part,)) if negated else part
+        return self.node(NodeKind.CALL, "not", first, (part,)) if negated else part
 
     def _listed(self, first: int, kind: NodeKind, own: ParseNode) -> ParseNode:
         if self.skip("like"):
-            return self.part(NodeKind.CALL, "like", first, (own, self.value(kind)))
+            return self.node(NodeKind.CALL, "like", first, (own, self.value(kind)))
         if self.skip("between"):
             low = self.value(kind)
             self.expect("and", "between the two ends of BETWEEN")
-            return self.part(NodeKind.CALL, "between", first, (own, low, self.value(kind)))
+            return self.node(NodeKind.CALL, "between", first, (own, low, self.value(kind)))
         if self.skip("in"):
             opening = self.index
             self.expect("(", "after IN")
@@ -322,8 +322,8 @@ class SubscriptionReader(Cursor):
             while self.skip(","):
                 items.append(self.value(kind))
             self.expect(")", "to close a list")
-            listed = self.part(NodeKind.LIST, None, opening, tuple(items))
-            return self.part(NodeKind.CALL, "in", first, (own, listed))
+            listed = self.node(NodeKind.LIST, None, opening, tuple(items))
+            return self.node(NodeKind.CALL, "in", first, (own, listed))
         raise self.unexpected("one of = <> < <= > >= LIKE BETWEEN IN IS, perhaps with NOT,")
 
     def value(self, kind: NodeKind) -> ParseNode:

@@ -1,4 +1,4 @@
-"""The reference matcher: worked cases for each kind of condition, and the laws behind them."""
+"""The oracle: known cases of each kind of condition, and the laws behind them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ DAY = 86_400 * 10**9
 
 
 def literal(value: object) -> Any:
-    """The node of a Python value."""
+    """Return the node of a Python value."""
     if isinstance(value, bool):
         return Boolean(value)
     if isinstance(value, int | float):
@@ -90,7 +90,7 @@ def literal(value: object) -> Any:
 
 
 def compared(left: object, right: object, op: ComparisonOp = ComparisonOp.EQ) -> bool | None:
-    """Two attributes compared."""
+    """Return the result of a comparison of two attributes."""
     return evaluate(Comparison(op, A, B), {"a": left, "b": right})
 
 
@@ -168,7 +168,7 @@ def test_a_boolean_attribute_is_a_condition(value: object, result: bool | None) 
 
 
 @pytest.mark.parametrize("value", MISSING, ids=stable_name)
-def test_what_is_missing(value: object) -> None:
+def test_missing_values(value: object) -> None:
     event = {"a": value}
     assert evaluate(IsNull(A), event) is True
     for function in (
@@ -187,7 +187,7 @@ def test_what_is_missing(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [0, False, "", [], {}, math.inf, b"", object()], ids=stable_name)
-def test_what_is_there_is_not_null(value: object) -> None:
+def test_other_values_are_not_null(value: object) -> None:
     assert evaluate(IsNull(A), {"a": value}) is False
 
 
@@ -507,7 +507,7 @@ def test_like_with_folds_and_with_a_pattern_from_the_event() -> None:
 
 
 def like_by_cases(text: str, pattern: str) -> bool:
-    """The definition, by what the pattern begins with."""
+    """Evaluate LIKE by its definition, a case for each first character of the pattern."""
     if not pattern:
         return not text
     first, rest = pattern[0], pattern[1:]
@@ -521,7 +521,7 @@ def like_by_cases(text: str, pattern: str) -> bool:
 
 
 @given(st.text("ab%\\", max_size=6), st.text("ab%_\\", max_size=6))
-def test_like_is_its_definition(text: str, pattern: str) -> None:
+def test_like_follows_its_definition(text: str, pattern: str) -> None:
     assert evaluate(Like(String(text), String(pattern)), {}) is like_by_cases(text, pattern)
 
 
@@ -676,8 +676,8 @@ def test_relations(a: str, b: str, ogc: str, exclusive: str) -> None:
     assert {name for name, function in S.items() if related(function, a, b)} == expected
     assert None not in {related(function, a, b) for function in SpatialFunction}
     literals = Geometry(shapely.from_wkt(a)), Geometry(shapely.from_wkt(b))
-    found = {name for name, f in S.items() if evaluate(SpatialCondition(f, *literals), {})}
-    assert found == expected
+    holding = {name for name, f in S.items() if evaluate(SpatialCondition(f, *literals), {})}
+    assert holding == expected
 
 
 PLACES = st.tuples(st.integers(0, 3), st.integers(0, 3))
@@ -695,7 +695,7 @@ SIMPLE = st.one_of(
 
 
 @given(SIMPLE, SIMPLE)
-def test_ogc_functions_are_those_of_geos_where_nothing_rounds(a: Any, b: Any) -> None:
+def test_ogc_functions_equal_those_of_geos_without_rounding(a: Any, b: Any) -> None:
     for name in NAMES:
         assert related(S[f"s_{name}"], a, b) is bool(getattr(shapely, name)(a, b)), name
 
@@ -817,7 +817,7 @@ NO_GEOMETRIES = [
 
 
 @pytest.mark.parametrize("value", NO_GEOMETRIES, ids=lambda value: repr(value)[:60])
-def test_a_geometry_that_cannot_be_used_is_unknown(value: object) -> None:
+def test_an_unusable_geometry_is_unknown(value: object) -> None:
     point = Geometry(shapely.Point(1, 1))
     for function in SpatialFunction:
         assert evaluate(SpatialCondition(function, A, point), {"a": value}) is None
@@ -841,8 +841,8 @@ WKB = [
 ]
 
 
-# Any byte in a type or a count. Elsewhere only 0 and 1: GEOS takes 2 for a byte order, too, and
-# then goes on with that of the geometry around.
+# Any byte in a type or a count. Elsewhere only 0 and 1: GEOS accepts 2 as a byte order, and then
+# continues with the byte order of the enclosing geometry.
 ALTERATIONS = st.one_of(
     st.tuples(st.integers(1, 8), st.sampled_from([0, 1, 2, 3, 4, 5, 6, 7, 32, 128, 255])),
     st.tuples(st.integers(0, 300), st.integers(0, 1)),
@@ -850,7 +850,7 @@ ALTERATIONS = st.one_of(
 
 
 @given(st.sampled_from(WKB), ALTERATIONS)
-def test_altered_wkb_is_what_geos_makes_of_it(wkb: bytes, alteration: tuple[int, int]) -> None:
+def test_altered_wkb_reads_as_with_geos(wkb: bytes, alteration: tuple[int, int]) -> None:
     altered = bytearray(wkb)
     altered[alteration[0] % len(wkb)] = alteration[1]
     try:
@@ -858,8 +858,8 @@ def test_altered_wkb_is_what_geos_makes_of_it(wkb: bytes, alteration: tuple[int,
             geometry = shapely.from_wkb(bytes(altered))
     except shapely.errors.ShapelyError:
         geometry = None
-    found = related(SpatialFunction.EH_EQUALS, bytes(altered), geometry)
-    assert found is related(SpatialFunction.EH_EQUALS, geometry, geometry)
+    equals = related(SpatialFunction.EH_EQUALS, bytes(altered), geometry)
+    assert equals is related(SpatialFunction.EH_EQUALS, geometry, geometry)
 
 
 def test_distances() -> None:
@@ -913,7 +913,7 @@ def iso(day: int | None) -> str:
 
 
 @pytest.mark.parametrize("function", TemporalFunction)
-def test_temporal_functions_are_their_definitions(function: TemporalFunction) -> None:
+def test_temporal_functions_follow_their_definitions(function: TemporalFunction) -> None:
     for (s, e), (S, E) in product(SPANS, SPANS):
         ends = {
             "s": -9 if s is None else s,
@@ -999,7 +999,7 @@ def test_ends_of_an_interval_may_be_attributes() -> None:
     ids=stable_name,
 )
 @pytest.mark.parametrize("function", TemporalFunction)
-def test_what_is_no_span_is_unknown(value: object, function: TemporalFunction) -> None:
+def test_values_that_are_no_span_are_unknown(value: object, function: TemporalFunction) -> None:
     assert evaluate(TemporalCondition(function, A, interval(0, 1)), {"a": value}) is None
     assert evaluate(TemporalCondition(function, interval(0, 1), A), {"a": value}) is None
 

@@ -1,12 +1,12 @@
-"""The exact reference: hand-made matrices, symmetries, GEOS on small lattices, extremes.
+"""The exact relation: hand-made matrices, symmetries, GEOS on small lattices, extremes.
 
-GEOS (3.14) itself makes three kinds of mistakes that the comparison has to step round:
+GEOS (3.14) makes three kinds of mistakes, which the comparison avoids:
 
 - It misses contacts of a geometry with itself that are not vertices of all the segments in
   contact, such as a hole that touches the middle of an edge of its shell, where the other
-  geometry runs along that edge. `noded` adds those vertices, and with them GEOS is right.
+  geometry runs along that edge. GEOS is right after `with_contact_vertices` adds the vertices.
 - It may skip boundary points of a MultiLineString that lie outside the other geometry
-  (https://github.com/locationtech/jts/issues/1175). `mended` puts that entry right.
+  (https://github.com/locationtech/jts/issues/1175). `with_skipped_ends` corrects the entry.
 - It rounds the points where segments cross, and takes a crossing that rounds to a vertex for
   contact with that vertex. On a small integer lattice this does not happen.
 """
@@ -374,9 +374,9 @@ def test_sliver_of_all_magnitudes_is_valid_and_splits_a_square() -> None:
     assert matrix(sliver, LineString([(0, -SMALL), (0, TINY)])) == "1F2F01FF2"
 
 
-def test_decimal_fractions_are_taken_for_the_doubles_they_are() -> None:
-    # (0.2, 0.2) is a hair inside the polygon, though it looks to be on its edge. GEOS says so of
-    # the point, yet not of the triangle with a corner there: it rounds where the edges cross.
+def test_decimal_fractions_are_doubles() -> None:
+    # (0.2, 0.2) lies just inside the polygon, though it seems to lie on its edge. GEOS agrees for
+    # the point, but not for the triangle with a corner there: it rounds where the edges cross.
     polygon = Polygon([(0, 0), (0, 0.30000000000000004), (0.4, 0.1), (0.30000000000000004, 0.1)])
     triangle = Polygon([(0.4, 0.4), (0.2, 0.2), (0.30000000000000004, 0.4)])
     assert matrix(Point(0.2, 0.2), polygon) == "0FFFFF212"
@@ -391,8 +391,8 @@ def random_xy(lattice: Lattice) -> XY:
     return (rng.randrange(size), rng.randrange(size))
 
 
-def random_ring(lattice: Lattice, longest: int = 6) -> list[XY]:
-    return [random_xy(lattice) for _ in range(lattice[0].randint(3, longest))]
+def random_ring(lattice: Lattice, max_length: int = 6) -> list[XY]:
+    return [random_xy(lattice) for _ in range(lattice[0].randint(3, max_length))]
 
 
 def random_line(lattice: Lattice) -> LineString:
@@ -412,7 +412,7 @@ def random_polygon(lattice: Lattice) -> Polygon:
         shell = random_ring(lattice)
     holes: list[list[XY]] = []
     for _ in range(rng.choice((0, 0, 4, 8))):
-        hole = random_ring(lattice, longest=4)
+        hole = random_ring(lattice, max_length=4)
         if Polygon(shell, [*holes, hole]).is_valid:
             holes.append(hole)
     return Polygon(shell, holes)
@@ -428,7 +428,7 @@ def random_multipolygon(lattice: Lattice) -> MultiPolygon:
 
 
 def random_tiling(lattice: Lattice) -> BaseGeometry:
-    """Half squares of the lattice in one, with many holes and parts that touch."""
+    """Return the union of half squares of the lattice, with holes and parts that touch."""
     rng, size = lattice
     triangles = [Polygon([(0, 0), (1, 0), (0, 1)])]
     for x in range(size - 1):
@@ -458,7 +458,7 @@ def random_geometry(rng: random.Random) -> BaseGeometry:
 
 
 def random_relative(geometry: BaseGeometry, rng: random.Random) -> BaseGeometry:
-    """A geometry that shares vertices and edges with another."""
+    """Return a geometry that shares vertices and edges with another."""
     part = rng.choice(shapely.get_parts(geometry))
     if not isinstance(part, Polygon):
         return rng.choice((part, shapely.reverse(geometry), shapely.convex_hull(geometry)))
@@ -504,7 +504,7 @@ def exact_vertices(path: BaseGeometry) -> list[Exact]:
 
 
 def contacts(p: Exact, q: Exact, r: Exact, s: Exact) -> list[Exact]:
-    """Ends of segments pq and rs on the other segment, and the point where they cross."""
+    """Return the ends of segments pq and rs on the other segment, and the crossing point."""
 
     def cross(a: Exact, b: Exact, c: Exact) -> Fraction:
         return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
@@ -513,52 +513,60 @@ def contacts(p: Exact, q: Exact, r: Exact, s: Exact) -> list[Exact]:
         between = min(a[0], b[0]) <= c[0] <= max(a[0], b[0])
         return between and min(a[1], b[1]) <= c[1] <= max(a[1], b[1]) and cross(a, b, c) == 0
 
-    found = [end for end in (r, s) if on(p, q, end)] + [end for end in (p, q) if on(r, s, end)]
+    points = [end for end in (r, s) if on(p, q, end)] + [end for end in (p, q) if on(r, s, end)]
     before, after = cross(r, s, p), cross(r, s, q)
     if before * after < 0 and cross(p, q, r) * cross(p, q, s) < 0:
-        way = before / (before - after)
-        found.append((p[0] + way * (q[0] - p[0]), p[1] + way * (q[1] - p[1])))
-    return found
+        fraction = before / (before - after)
+        points.append((p[0] + fraction * (q[0] - p[0]), p[1] + fraction * (q[1] - p[1])))
+    return points
 
 
 def self_contacts(geometry: BaseGeometry) -> dict[tuple[Exact, Exact], set[Exact]]:
-    """For each segment the points where other segments of the geometry touch or cross it."""
+    """Return for each segment the points where other segments of the geometry touch it."""
     segments = [pair for path in paths(geometry) for pair in pairwise(exact_vertices(path))]
-    found: dict[tuple[Exact, Exact], set[Exact]] = defaultdict(set)
+    points_of_segment: dict[tuple[Exact, Exact], set[Exact]] = defaultdict(set)
     for s, t in combinations(segments, 2):
         for point in contacts(*s, *t):
-            found[s].add(point)
-            found[t].add(point)
-    return found
+            points_of_segment[s].add(point)
+            points_of_segment[t].add(point)
+    return points_of_segment
 
 
-def noded(a: BaseGeometry, b: BaseGeometry) -> tuple[BaseGeometry, BaseGeometry]:
-    """Both with vertices wherever each touches itself, enlarged to make those integers."""
+def with_contact_vertices(a: BaseGeometry, b: BaseGeometry) -> tuple[BaseGeometry, BaseGeometry]:
+    """Return both geometries with vertices where each touches itself, scaled to integers."""
     nodes = [self_contacts(a), self_contacts(b)]
-    points = [point for found in nodes for cuts in found.values() for point in cuts]
+    points = [
+        point for cuts_of_segment in nodes for cuts in cuts_of_segment.values() for point in cuts
+    ]
     scale = lcm(*(number.denominator for point in points for number in point))
 
-    def path(vertices: list[Exact], found: dict[tuple[Exact, Exact], set[Exact]]) -> list[XY]:
+    def path(
+        vertices: list[Exact], cuts_of_segment: dict[tuple[Exact, Exact], set[Exact]]
+    ) -> list[XY]:
         exact = vertices[:1]
         for p, q in pairwise(vertices):
-            exact += sorted({*found[p, q], q} - {p}, reverse=q < p) if p != q else [q]
+            exact += sorted({*cuts_of_segment[p, q], q} - {p}, reverse=q < p) if p != q else [q]
         return [(float(x * scale), float(y * scale)) for x, y in exact]
 
-    def rebuilt(part: BaseGeometry, found: dict[tuple[Exact, Exact], set[Exact]]) -> BaseGeometry:
+    def rebuilt(
+        part: BaseGeometry, cuts_of_segment: dict[tuple[Exact, Exact], set[Exact]]
+    ) -> BaseGeometry:
         if isinstance(part, Point):
-            return Point(*path(exact_vertices(part), found))
-        first, *rest = [path(exact_vertices(each), found) for each in paths(part)]
+            return Point(*path(exact_vertices(part), cuts_of_segment))
+        first, *rest = [path(exact_vertices(each), cuts_of_segment) for each in paths(part)]
         return Polygon(first, rest) if isinstance(part, Polygon) else type(part)(first)
 
-    def whole(geometry: BaseGeometry, found: dict[tuple[Exact, Exact], set[Exact]]) -> BaseGeometry:
-        parts = [rebuilt(part, found) for part in shapely.get_parts(geometry)]
+    def whole(
+        geometry: BaseGeometry, cuts_of_segment: dict[tuple[Exact, Exact], set[Exact]]
+    ) -> BaseGeometry:
+        parts = [rebuilt(part, cuts_of_segment) for part in shapely.get_parts(geometry)]
         return type(geometry)(parts) if geometry.geom_type.startswith("Multi") else parts[0]
 
     return whole(a, nodes[0]), whole(b, nodes[1])
 
 
-def mended(text: str, a: BaseGeometry, b: BaseGeometry) -> str:
-    """What GEOS says, with the line ends that it skipped outside the other geometry."""
+def with_skipped_ends(text: str, a: BaseGeometry, b: BaseGeometry) -> str:
+    """Return the matrix of GEOS with the line ends that it skips outside the other geometry."""
     entries = list(text)
     for entry, line, other in ((5, a, b), (7, b, a)):
         if isinstance(line, MultiLineString) and not shapely.covers(other, line.boundary):
@@ -567,28 +575,28 @@ def mended(text: str, a: BaseGeometry, b: BaseGeometry) -> str:
 
 
 def test_matrix_agrees_with_geos_on_small_lattices() -> None:
-    plain = 0
+    uncorrected = 0
     for a, b in random_pairs(seed=20, count=6000):
         ours = matrix(a, b)
         if ours == shapely.relate(a, b):
-            plain += 1
+            uncorrected += 1
             continue
-        with_nodes = noded(a, b)
-        assert ours == mended(shapely.relate(*with_nodes), *with_nodes), f"{a} | {b}"
-    # The exceptions must stay exceptions.
-    assert plain > 5500
+        with_nodes = with_contact_vertices(a, b)
+        assert ours == with_skipped_ends(shapely.relate(*with_nodes), *with_nodes), f"{a} | {b}"
+    # Most pairs need no correction.
+    assert uncorrected > 5500
 
 
-def test_matrix_is_indifferent_to_how_the_pair_is_written() -> None:
+def test_matrix_does_not_depend_on_how_the_pair_is_written() -> None:
     for a, b in random_pairs(seed=21, count=800):
         ours = matrix(a, b)
         assert matrix(b, a) == transposed(ours)
         assert matrix(shapely.reverse(a), b) == ours
         assert matrix(a, shapely.normalize(b)) == ours
-        assert matrix(*noded(a, b)) == ours
+        assert matrix(*with_contact_vertices(a, b)) == ours
 
 
-def test_matrix_is_indifferent_to_exact_similarities() -> None:
+def test_matrix_does_not_change_under_exact_similarities() -> None:
     for a, b in random_pairs(seed=22, count=800):
         ours = matrix(a, b)
         for change in (
@@ -615,7 +623,7 @@ def test_defect_agrees_with_geos_on_small_lattices() -> None:
     rng = random.Random(24)
     verdicts: dict[str | None, int] = defaultdict(int)
     for _ in range(4000):
-        geometry = random_suspect((rng, rng.choice((3, 4, 5, 6))))
+        geometry = random_maybe_invalid((rng, rng.choice((3, 4, 5, 6))))
         verdict = defect(geometry)
         verdicts[verdict] += 1
         assert (verdict is None) == shapely.is_valid(geometry), f"{geometry}: {verdict}"
@@ -623,8 +631,8 @@ def test_defect_agrees_with_geos_on_small_lattices() -> None:
     assert verdicts[None] > 400
 
 
-def random_suspect(lattice: Lattice) -> Polygon | MultiPolygon:
-    """A polygon or multipolygon that is valid or not, in any of the ways it may be."""
+def random_maybe_invalid(lattice: Lattice) -> Polygon | MultiPolygon:
+    """Return a polygon or multipolygon that may be invalid, in any possible way."""
     rng, size = lattice
     frame: list[XY] = [(0, 0), (size, 0), (size, size), (0, size)]
     kind = rng.randrange(4)
@@ -636,7 +644,7 @@ def random_suspect(lattice: Lattice) -> Polygon | MultiPolygon:
         holes = [random_ring(lattice, 4) for _ in range(rng.randint(1, 3))]
         return Polygon(shell, [*holes, inner] if rng.random() < 0.2 else holes)
     if kind == 2:
-        # Corners cut off the squares of a lattice touch each other a lot.
+        # Squares of a lattice with cut corners touch each other often.
         holes = []
         for _ in range(rng.randint(1, 5)):
             x, y = random_xy(lattice)

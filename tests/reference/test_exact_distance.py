@@ -1,4 +1,4 @@
-"""Exact distances: worked cases, one step of a double to either side, and GEOS as a peer."""
+"""Exact distances: known cases, at the doubles next to the bound, and compared with GEOS."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def above(number: float) -> float:
         (f"MULTIPOLYGON ({SQUARE[8:]}, ((9 0, 10 0, 10 1, 9 0)))", "POINT (8 0)", 1),
     ],
 )
-def test_a_distance_is_a_bound_and_one_step_less_is_none(a: str, b: str, d: float) -> None:
-    first, second = geometry(a), geometry(b)
-    for one, other in ((first, second), (second, first)):
-        assert within(one, other, d)
-        assert not closer(one, other, d)
-        assert closer(one, other, nextafter(d, inf))
-        assert not within(one, other, below(d))
+def test_the_bound_of_a_known_distance(a: str, b: str, d: float) -> None:
+    geometry_a, geometry_b = geometry(a), geometry(b)
+    for first, second in ((geometry_a, geometry_b), (geometry_b, geometry_a)):
+        assert within(first, second, d)
+        assert not closer(first, second, d)
+        assert closer(first, second, nextafter(d, inf))
+        assert not within(first, second, below(d))
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_a_distance_is_a_bound_and_one_step_less_is_none(a: str, b: str, d: floa
         (SQUARE, "POLYGON ((4 4, 5 4, 5 5, 4 4))"),
     ],
 )
-def test_what_has_a_point_in_common_has_no_distance(a: str, b: str) -> None:
-    for one, other in ((a, b), (b, a)):
-        assert within(geometry(one), geometry(other), 0.0)
-        assert closer(geometry(one), geometry(other), 5e-324)
-        assert not closer(geometry(one), geometry(other), 0.0)
-        assert not within(geometry(one), geometry(other), -5e-324)
+def test_geometries_with_a_common_point_have_distance_0(a: str, b: str) -> None:
+    for first, second in ((a, b), (b, a)):
+        assert within(geometry(first), geometry(second), 0.0)
+        assert closer(geometry(first), geometry(second), 5e-324)
+        assert not closer(geometry(first), geometry(second), 0.0)
+        assert not within(geometry(first), geometry(second), -5e-324)
 
 
-def test_bounds_that_decide_by_themselves() -> None:
+def test_special_bounds() -> None:
     a, b = shapely.Point(0, 0), shapely.Point(3, 4)
     assert within(a, b, inf)
     assert not within(a, b, 0.0)
@@ -118,7 +118,7 @@ def test_bounds_that_decide_by_themselves() -> None:
         (5e-324, 5e-324),
     ],
 )
-def test_a_distance_that_is_no_double_lies_between_two(x: float, y: float) -> None:
+def test_an_irrational_distance_lies_between_two_doubles(x: float, y: float) -> None:
     a, b = shapely.Point(0, 0), shapely.Point(x, y)
     square = Fraction(x) ** 2 + Fraction(y) ** 2
     d = hypot(x, y)
@@ -132,7 +132,7 @@ def test_a_distance_that_is_no_double_lies_between_two(x: float, y: float) -> No
     assert not same_place(a, b, below(d))
 
 
-def test_a_foot_that_is_no_double() -> None:
+def test_an_irrational_foot() -> None:
     """The distance of (0, 1) to the line through (0, 0) and (1, 3) is 1 / sqrt(10)."""
     point, line = shapely.Point(0, 1), shapely.LineString([(-1, -3), (1, 3)])
     d = 1 / sqrt(10)
@@ -144,12 +144,12 @@ def test_a_foot_that_is_no_double() -> None:
 
 # --- Centroids --------------------------------------------------------------------------------
 
-# Two segments of lengths 1 and sqrt(2), and three of which no two lengths are commensurable.
+# Two segments of lengths 1 and sqrt(2); then three of which no two lengths are commensurable.
 HOOK = "LINESTRING (0 0, 1 0, 2 1)"
 CROOK = "LINESTRING (0 0, 1 0, 2 1, 3 3)"
 
 
-def moved(text: str, x: float, y: float) -> BaseGeometry:
+def translate(text: str, x: float, y: float) -> BaseGeometry:
     return shapely.transform(geometry(text), lambda coordinates: coordinates + np.array([x, y]))
 
 
@@ -168,7 +168,7 @@ def moved(text: str, x: float, y: float) -> BaseGeometry:
             "MULTIPOINT (2 0, 2 1, 2 2, 2 3, 2 4, 3 2)",
             0,
         ),
-        # Of unlike size: the weights are areas.
+        # Parts of different sizes: the weights are areas.
         (
             "MULTIPOLYGON (((0 0, 2 0, 2 2, 0 2, 0 0)), ((4 0, 5 0, 5 4, 4 4, 4 0)))",
             "POINT (2.75 5.5)",
@@ -184,22 +184,22 @@ def moved(text: str, x: float, y: float) -> BaseGeometry:
         ("MULTILINESTRING ((0 0, 3 4), (3 0, 0 4))", "POINT (1.5 7)", 5),
         # Different roots about one centre, and roots that cancel out between the two.
         ("MULTILINESTRING ((-1 2, 1 0), (-1 0, 1 2), (-2 0, 2 2))", "POINT (3 5)", 5),
-        # From (2 - sqrt(2), 2 - sqrt(2)) to (2, 2): neither way is rational, but the distance is.
+        # From (2 - sqrt(2), 2 - sqrt(2)) to (2, 2): only the distance is rational.
         ("MULTILINESTRING ((-0.5 0, 0.5 0), (0.5 0.5, 1.5 1.5))", "POINT (2 2)", 2),
-        (HOOK, moved(HOOK, 3, 4), 5),
-        (CROOK, moved(CROOK, 3, 4), 5),
+        (HOOK, translate(HOOK, 3, 4), 5),
+        (CROOK, translate(CROOK, 3, 4), 5),
         (CROOK, CROOK, 0),
     ],
 )
-def test_centroids_that_are_just_so_far_apart(a: str, b: Any, d: float) -> None:
-    first, second = geometry(a), geometry(b)
-    for one, other in ((first, second), (second, first)):
-        assert not same_place(one, other, d)
-        assert not same_place(one, other, below(d))
-        assert same_place(one, other, above(d))
+def test_the_bound_of_a_known_distance_of_centroids(a: str, b: Any, d: float) -> None:
+    geometry_a, geometry_b = geometry(a), geometry(b)
+    for first, second in ((geometry_a, geometry_b), (geometry_b, geometry_a)):
+        assert not same_place(first, second, d)
+        assert not same_place(first, second, below(d))
+        assert same_place(first, second, above(d))
 
 
-def test_bounds_that_decide_places_by_themselves() -> None:
+def test_special_bounds_of_centroids() -> None:
     a = shapely.Point(0, 0)
     assert not same_place(a, a, 0.0)
     assert not same_place(a, a, -1.0)
@@ -211,14 +211,14 @@ def test_the_centroid_of_a_hook_to_sixty_digits() -> None:
     with localcontext(prec=60):
         root = Decimal(2).sqrt()
         x, y = (Decimal("0.5") + root * Decimal("1.5")) / (1 + root), root / 2 / (1 + root)
-        for place in [(0.0, 0.0), (1e9, 0.1), (float(x), float(y)), (above(float(x)), 0.2)]:
-            d = ((Decimal(place[0]) - x) ** 2 + (Decimal(place[1]) - y) ** 2).sqrt()
+        for point in [(0.0, 0.0), (1e9, 0.1), (float(x), float(y)), (above(float(x)), 0.2)]:
+            d = ((Decimal(point[0]) - x) ** 2 + (Decimal(point[1]) - y) ** 2).sqrt()
             for bound in (below(float(d)), float(d), above(float(d))):
                 expected = d < Decimal(bound)
-                assert same_place(geometry(HOOK), shapely.Point(place), bound) is expected
+                assert same_place(geometry(HOOK), shapely.Point(point), bound) is expected
 
 
-def test_irrational_centroids_are_told_apart_at_any_depth() -> None:
+def test_irrational_centroids_are_separated_at_any_scale() -> None:
     def with_spur(length: float) -> BaseGeometry:
         return shapely.MultiLineString([[(0, 0), (1, 0), (2, 1)], [(0, 0), (0, length)]])
 
@@ -229,10 +229,10 @@ def test_irrational_centroids_are_told_apart_at_any_depth() -> None:
 
 
 @pytest.mark.parametrize("step", [2.0**-40, 2.0**-51, 1.0, 2.0**52])
-def test_irrational_centroids_that_were_moved_by_a_step(step: float) -> None:
-    other = moved(HOOK, step, 0)
-    assert not same_place(geometry(HOOK), other, step)
-    assert same_place(geometry(HOOK), other, above(step))
+def test_translated_irrational_centroids(step: float) -> None:
+    translated = translate(HOOK, step, 0)
+    assert not same_place(geometry(HOOK), translated, step)
+    assert same_place(geometry(HOOK), translated, above(step))
 
 
 # --- GEOS as a peer ---------------------------------------------------------------------------
@@ -263,7 +263,7 @@ GEOMETRIES = st.one_of(
 
 @given(GEOMETRIES, GEOMETRIES)
 @example(geometry(DONUT), geometry("POINT (4 4)"))
-def test_distances_are_those_of_geos_but_for_rounding(a: BaseGeometry, b: BaseGeometry) -> None:
+def test_distances_equal_those_of_geos_but_for_rounding(a: BaseGeometry, b: BaseGeometry) -> None:
     d = float(shapely.distance(a, b))
     assert within(a, b, d * (1 + 1e-12))
     assert within(b, a, d * (1 + 1e-12))
@@ -271,7 +271,7 @@ def test_distances_are_those_of_geos_but_for_rounding(a: BaseGeometry, b: BaseGe
 
 
 @given(GEOMETRIES, GEOMETRIES)
-def test_centroids_are_those_of_geos_but_for_rounding(a: BaseGeometry, b: BaseGeometry) -> None:
+def test_centroids_equal_those_of_geos_but_for_rounding(a: BaseGeometry, b: BaseGeometry) -> None:
     d = float(shapely.distance(shapely.centroid(a), shapely.centroid(b)))
     assert same_place(a, b, d + 1e-9)
     assert not same_place(a, b, d - 1e-9)
@@ -279,11 +279,11 @@ def test_centroids_are_those_of_geos_but_for_rounding(a: BaseGeometry, b: BaseGe
 
 
 @given(GEOMETRIES, st.sampled_from([(3, 4, 5), (-5, 12, 13), (0, 7, 7), (8, -15, 17)]))
-def test_a_geometry_that_was_moved_is_just_so_far_from_itself(
-    a: BaseGeometry, move: tuple[int, int, int]
+def test_a_translated_geometry_is_at_the_distance_of_its_translation(
+    a: BaseGeometry, translation: tuple[int, int, int]
 ) -> None:
     assume(shapely.get_num_coordinates(a) < 9)
-    x, y, d = move
+    x, y, d = translation
     b = shapely.transform(a, lambda coordinates: coordinates + np.array([x, y]))
     assert not same_place(a, b, d)
     assert same_place(a, b, above(d))

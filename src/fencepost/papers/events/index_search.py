@@ -95,7 +95,7 @@ def search_multilevel(arrays, events, first, out, sure, stops):
 def _is_true(arrays, tree, truth, events, e):
     """Return whether the atomic subscription of a tree holds for an event.
 
-    truth : the results so far, by atomic subscription; -1 if not evaluated yet.
+    truth : the results for this event, by atomic subscription; -1 if not evaluated yet.
     """
     a = arrays.trees[tree]["atomic"]
     if truth[a] < 0:

@@ -15,8 +15,8 @@ for regions and evaluates the operator; each region has a list of its subscriber
 
 The paper's third level finds the regions that contain the event. This is correct only for `@` and
 `OVLP` of a point. Here a tree keeps for each region the box that the event's box must meet: for
-`DIST <` the region's box grown by the distance, for `SPL` a box around the centroid. `DIST >` works
-the other way round: regions that the tree finds may be too near, all others are far enough.
+`DIST <` the region's box grown by the distance, for `SPL` a box around the centroid. For `DIST >`
+the regions that the tree finds may be too near, and all other regions match.
 
 The paper's R-trees grow; these are packed. Newer regions are scanned until they are numerous enough
 to pack all trees again. A region without subscribers stays in its tree until the index is rebuilt.

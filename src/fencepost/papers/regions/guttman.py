@@ -12,9 +12,9 @@ The paper gives each node a list of the constraints below it that the relation `
 Here the lists need no memory: in a leaf, such constraints are the first `disjoint_count[node]`
 entries, and the list of an inner node consists of those of its leaves.
 
-There are two splits of a full node. The quadratic split is Guttman's (section 3.5.2), which the
-paper on regions uses. The other is that of the R*-tree (Beckmann and others 1990, section 4.2); the
-paper's conclusions suspect that a better split would help the CR-tree.
+There are two splits of a full node. The paper on regions uses Guttman's quadratic split (section
+3.5.2). Its conclusions suspect that a better split would help the CR-tree; the second split is that
+of the R*-tree (Beckmann and others 1990, section 4.2).
 """
 
 from __future__ import annotations

@@ -322,8 +322,8 @@ def _sort_by_place(source: Source, options: Options) -> Source:
     np.cumsum(np.diff(source.start)[order], out=start[1:])
     tokens = np.empty(len(source.tokens), np.uint32)
     gather_tokens(source.start, source.tokens, order, start, tokens)
-    top = int(tokens.max()) + 1
-    put_in_order(options.order, boxes, start, tokens, top, options.cells, options.seed)
+    token_limit = int(tokens.max()) + 1
+    put_in_order(options.order, boxes, start, tokens, token_limit, options.cells, options.seed)
     return Source(source.rows[order], boxes, start, tokens)
 
 

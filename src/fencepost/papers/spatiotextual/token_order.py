@@ -6,7 +6,7 @@ each token on another level of the tree. ``df`` is the number of subscriptions t
 ==========  ======================================================================================
 random      a random token is first
 df          the token with the largest df becomes the representative of all subscriptions that
-            have it; without these, df is counted again, and so on
+            have it; they are set aside, df is counted again, and so on
 idf         by ascending df
 locality    by ascending df among the subscriptions in the same cell of a grid, then by df; the
             centre of a subscription's box determines its cell

@@ -133,18 +133,18 @@ def regions(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat the experiments of the paper on regions, beside Shapely and ours.
+    """Repeat the experiments of the paper on regions, beside Shapely and our engine.
 
-    Figures 4a, 4b and 5 and table 3 of Konstantinidis, Carzaniga and Wolf;
-    `growth` and `large` are our own. Each is written as JSON, Markdown, PNG
-    and SVG. Real maps are looked for in the folder that FENCEPOST_DATA names.
+    Figures 4a, 4b and 5 and table 3 are those of Konstantinidis, Carzaniga and
+    Wolf; `growth` and `large` are not in the paper. Each figure is written as
+    JSON, Markdown and PNG. FENCEPOST_DATA names the folder of real maps.
 
     [bold]Examples[/bold]
       fencepost bench regions --quick --out /tmp/regions
       fencepost bench regions --figure table3 --figure large --json
     """
-    asked = {"quick": quick, "seed": seed, "source": _source(data)}
-    _figures("papers.regions", figure or RegionsFigure, out, as_json, **asked)
+    options = {"quick": quick, "seed": seed, "source": _source(data)}
+    _figures("papers.regions", figure or RegionsFigure, out, as_json, **options)
 
 
 @app.command("turns")
@@ -194,18 +194,18 @@ def spatiotextual(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat the experiments of the paper on words and rectangles, beside ours.
+    """Repeat the experiments of the paper on words and rectangles, beside our engine.
 
-    Table 1 and figures 6 to 10 of Li, Wang, Wang and Feng; `contest`,
-    `million`, `spread` and `text` are our own. Each is written as JSON, Markdown, PNG
-    and SVG. Real venues are looked for in the folder that FENCEPOST_DATA names.
+    Table 1 and figures 6 to 10 are those of Li, Wang, Wang and Feng; `contest`,
+    `million`, `spread` and `text` are not in the paper. Each figure is written as
+    JSON, Markdown and PNG. FENCEPOST_DATA names the folder of real venues.
 
     [bold]Examples[/bold]
       fencepost bench spatiotextual --quick --out /tmp/spatiotextual
       fencepost bench spatiotextual --figure contest --scale 10000000 --json
     """
-    asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _figures("papers.spatiotextual", figure or SpatiotextualFigure, out, as_json, **asked)
+    options = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
+    _figures("papers.spatiotextual", figure or SpatiotextualFigure, out, as_json, **options)
 
 
 @app.command("events")
@@ -224,22 +224,22 @@ def events(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat the experiments of the paper on events in space, beside ours.
+    """Repeat the experiments of the paper on events in space, beside our engine.
 
-    Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
-    figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
-    and their optimised version and of ours, at ten sizes up to the scale.
-    `buses`, our own, is what buses among a thousand fences need not send, and
-    `members` what an event costs while a million others wait for partners. Each
-    is written as JSON, Markdown, PNG and SVG. Real positions are looked for in
-    the folder that FENCEPOST_DATA names.
+    `taxi` (empty taxis near users, figure 5) and `shop` (customers near shops,
+    figure 6) are those of Hu, Jin, Chen, Zhang and Zhuo: time and memory of the
+    standard version, the optimised version and our engine, at ten sizes up to the
+    scale. Two figures are not in the paper: `buses` counts the events that buses
+    among a thousand fences need not send, and `members` times an event while up to
+    a million other events wait for partners. Each figure is written as JSON,
+    Markdown and PNG. FENCEPOST_DATA names the folder of real positions.
 
     [bold]Examples[/bold]
       fencepost bench events --quick --out /tmp/events
       fencepost bench events --figure taxi --scale 10000 --json
     """
-    asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _figures("papers.events", figure or EventsFigure, out, as_json, **asked)
+    options = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
+    _figures("papers.events", figure or EventsFigure, out, as_json, **options)
 
 
 @app.command("peers")

@@ -140,7 +140,7 @@ def test_messages_have_the_sizes_of_their_type(kind: str, fewest: int, most: int
     assert (points.min(), points.max()) == (fewest, most)
     x0, y0, x1, y1 = shapely.bounds(messages).T
     share = (x1 - x0) * (y1 - y0)
-    assert shapes.LEAST_SHARE * 0.999 <= share.min() <= share.max() <= shapes.MOST_SHARE * 1.001
+    assert shapes.MIN_SHARE * 0.999 <= share.min() <= share.max() <= shapes.MAX_SHARE * 1.001
     assert min(x0.min(), y0.min()) >= 0
     assert max(x1.max(), y1.max()) <= 1
 

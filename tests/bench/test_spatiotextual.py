@@ -232,9 +232,9 @@ def test_rectangles_lie_in_the_square_and_have_the_sides_said(small: Workload) -
 def test_messages_are_of_their_kind(small: Workload, kind: workloads.Kind) -> None:
     made = workloads.of_kind(small, 1, kind, 60)
     sizes = np.diff(made.start)
-    assert sizes.min() >= kind.least
-    assert sizes.max() <= kind.most
-    assert sizes.max() > (kind.least + kind.most) / 2
+    assert sizes.min() >= kind.min_tokens
+    assert sizes.max() <= kind.max_tokens
+    assert sizes.max() > (kind.min_tokens + kind.max_tokens) / 2
     points = (made.boxes[:, :2] == made.boxes[:, 2:]).all(axis=1)
     assert points.all() if "point" in kind.name else not points.any()
 
@@ -303,7 +303,7 @@ def test_venues_are_read_and_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_words_are_spelled_differently() -> None:
-    words = token_sets.spelled(10_001).to_pylist()
+    words = token_sets.spell_words(10_001).to_pylist()
     assert len(set(words)) == 10_001
     assert all(word.isalpha() and len(word) == 6 for word in words)
 
@@ -334,7 +334,7 @@ def test_every_method_finds_what_matches(small: Workload) -> None:
         made = workloads.of_kind(small, 2, kind, 25)
         right = by_hand(small.subscriptions, made)
         for method in methods:
-            rows, stops = method.found(method.ready(made)())
+            rows, stops = method.matches_of(method.ready(made)())
             parts = [part.tolist() for part in np.split(rows, stops[:-1])]
             assert parts == right, (method.name, kind.name)
 
@@ -348,7 +348,7 @@ def test_rectangles_that_only_touch_match() -> None:
     messages = TokenBoxes(corner, np.array([0, 2, 5]), np.array([1, 2, 1, 2, 3], np.uint32))
     assert by_hand(given, messages) == [[0, 1], [0, 2]]
     for method in all_methods(workload):
-        rows, stops = method.found(method.ready(messages)())
+        rows, stops = method.matches_of(method.ready(messages)())
         assert (rows.tolist(), stops.tolist()) == ([0, 1, 0, 2], [2, 4]), method.name
 
 
@@ -358,12 +358,12 @@ def test_rows_count_through_all_shelves(small: Workload) -> None:
         given.boxes[cut:], given.start[cut:] - given.start[cut], given.tokens[given.start[cut] :]
     )
     engine = ours.Ours(replace(small, subscriptions=given.first(cut)))
-    others = ours.Ours(replace(small, subscriptions=rest)).shelves
-    engine.shelves = Snapshot((*engine.shelves, *others), 0)
+    others = ours.Ours(replace(small, subscriptions=rest)).snapshot
+    engine.snapshot = Snapshot((*engine.snapshot, *others), 0)
     made = workloads.of_kind(small, 2, KINDS[3], 25)
     (kernel,) = engine.methods(ours.KERNEL)
     rows, stops = kernel.ready(made)()
-    assert len(engine.shelves) == 2
+    assert len(engine.snapshot) == 2
     assert [part.tolist() for part in np.split(rows, stops[:-1])] == by_hand(given, made)
 
 

@@ -1,4 +1,4 @@
-"""Published systems behind `Matcher`: their examples, options, and what is theirs alone."""
+"""Published systems as indexes of a `Matcher`: their worked examples, options and statistics."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
 
 
 @pytest.mark.parametrize("index", PAPERS)
-def test_a_subscriber_is_found_by_no_filter_that_does_not_count(index: str) -> None:
-    """One filter that holds settles a subscriber: it must not be an expired or removed one."""
+def test_expired_and_removed_filters_find_no_subscriber(index: str) -> None:
+    """The first filter that holds decides a subscriber; it must be neither expired nor removed."""
     now = 1_000_000_000
     matcher = Matcher(index=index, clock=lambda: now)
     matcher.subscribe("short", "n > 0", subscriber="ann", expires="1970-01-01T00:00:05Z")
@@ -63,7 +63,7 @@ def test_a_subscriber_is_found_by_no_filter_that_does_not_count(index: str) -> N
     now = 5_000_000_000
     assert matcher.match_subscribers({"n": 1}) == []
     assert matcher.match_subscribers({"n": 6}) == ["ann"]
-    # The id may be used again; its first life must not end the second.
+    # The id is used again; the expiry of the first subscription must not end the second.
     matcher.subscribe("long", "n > 0", subscriber="eve", replace=True)
     now = 10_000_000_000
     assert matcher.match_subscribers({"n": 1}) == ["eve"]
@@ -86,8 +86,8 @@ def test_a_subscription_renewed_for_ever_leaves_nothing_behind() -> None:
     assert matcher.stats()["constraints"] == 0
 
 
-def test_a_clock_that_runs_while_changes_are_taken_in() -> None:
-    """Every look at the clock finds it later, so that ids expire between any two looks."""
+def test_a_clock_that_advances_while_changes_are_applied() -> None:
+    """The clock advances at each call, so that ids expire between any two calls."""
     ticks = itertools.count(1_000)
     matcher = Matcher(index="cr-tree", clock=lambda: next(ticks))
     for k in range(400):
@@ -104,20 +104,20 @@ def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) 
     matcher.subscribe_columns(["b"], equals={"n": [5]}, subscribers=["bob"])
     matcher.save(tmp_path)
     assert Matcher.open(tmp_path).index == "auto"
-    for chosen in ("auto", "reference", *PAPERS):
-        again = Matcher.open(tmp_path, index=chosen)
-        assert again.index == chosen
+    for index_name in ("auto", "reference", *PAPERS):
+        reopened = Matcher.open(tmp_path, index=index_name)
+        assert reopened.index == index_name
         event = {"g": "POINT (1 1)", "n": 5}
-        assert again.match(event) == ["a", "b"], chosen
-        assert again.match_subscribers(event) == ["ann", "bob"], chosen
-        again.subscribe("c", "n < 9")
-        again.unsubscribe("a")
-        assert again.match(event) == ["b", "c"], chosen
+        assert reopened.match(event) == ["a", "b"], index_name
+        assert reopened.match_subscribers(event) == ["ann", "bob"], index_name
+        reopened.subscribe("c", "n < 9")
+        reopened.unsubscribe("a")
+        assert reopened.match(event) == ["b", "c"], index_name
     with pytest.raises(ModelError, match="index must be one of"):
         Matcher.open(tmp_path, index="best")
 
 
-def test_an_index_of_ones_own_is_given_as_papers_are() -> None:
+def test_a_custom_index_is_given_as_papers_are() -> None:
     mine = MatcherIndex("mine", SegmentEngine, frozenset({Space.WGS84}))
     matcher = Matcher("wgs84", mine)
     matcher.subscribe("near", "S_DWITHIN(g, POINT(10 0), 120000)")
@@ -150,12 +150,12 @@ def test_stats_count_distinct_constraints() -> None:
 
 
 def test_a_density_samples_relations_as_algorithm_1_does() -> None:
-    given, events = mixed_pairs(np.random.default_rng(3), 300, 12)
-    shapes = Shapes.read_all(given)
+    regions, events = mixed_pairs(np.random.default_rng(3), 300, 12)
+    shapes = Shapes.read_all(regions)
     exact, sampled = Matcher(index="cr-tree"), Matcher(index=cr_tree(density=2.0))
     for matcher in (exact, sampled):
         matcher.subscribe_columns(
-            [str(k) for k in range(300)], regions={"g": (given, "S_INTERSECTS")}
+            [str(k) for k in range(300)], regions={"g": (regions, "S_INTERSECTS")}
         )
     differ = 0
     for event in events:
@@ -169,7 +169,7 @@ def test_a_density_samples_relations_as_algorithm_1_does() -> None:
     assert differ > 0
 
 
-def test_a_density_is_given_anew_when_a_folder_is_opened(tmp_path: Path) -> None:
+def test_a_folder_does_not_store_the_density(tmp_path: Path) -> None:
     near = "POLYGON ((4.01 0, 8 0, 8 5, 2 5, 2 4.01, 4.01 4.01, 4.01 0))"
     matcher = Matcher(index=cr_tree(density=10.0))
     matcher.subscribe("touched", "S_INTERSECTS(g, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))")
@@ -177,18 +177,18 @@ def test_a_density_is_given_anew_when_a_folder_is_opened(tmp_path: Path) -> None
     assert matcher.match({"g": near}) == ["touched"]
     matcher.save(tmp_path)
     assert Matcher.open(tmp_path, index="cr-tree").match({"g": near}) == []
-    again = Matcher.open(tmp_path, index=cr_tree(density=10.0))
-    assert again.match({"g": near}) == ["touched"]
+    reopened = Matcher.open(tmp_path, index=cr_tree(density=10.0))
+    assert reopened.match({"g": near}) == ["touched"]
 
 
 @pytest.mark.parametrize("index", ["best", None, cr_tree], ids=["best", "None", "cr_tree"])
-def test_what_is_no_index(index: Any) -> None:
+def test_an_unknown_index_is_refused(index: Any) -> None:
     with pytest.raises(ModelError, match="index must be one of auto, reference, sff, cr-tree"):
         Matcher(index=index)
 
 
 @pytest.mark.parametrize("density", [0, -1.0, float("nan"), float("inf"), "thick", True, [1]])
-def test_a_density_that_is_none(density: Any) -> None:
+def test_an_invalid_density_is_refused(density: Any) -> None:
     with pytest.raises(ModelError, match="above 0"):
         cr_tree(density)
 
@@ -210,12 +210,12 @@ def test_geoarrow_columns_hold_geometries(index: str) -> None:
         for encode in (ga.as_geoarrow, ga.as_wkb):
             table = pa.table({"g": encode(places), "n": [1, 2, 3, None]})
             chunked = pa.concat_tables([table.slice(0, 1), table.slice(1)])
-            wanted = [(0, "in"), (1, "large"), (1, "missing"), (2, "large")]
+            expected = [(0, "in"), (1, "large"), (1, "missing"), (2, "large")]
             if "EMPTY" not in places[3]:  # type: ignore[operator]
-                wanted.append((3, "in"))
-            for given in (table, chunked, table.slice(0)):
-                found = matcher.match_batch(given, sort=True).to_pydict()
-                assert list(zip(found["event"], found["subscription"], strict=True)) == wanted
+                expected.append((3, "in"))
+            for events in (table, chunked, table.slice(0)):
+                matches = matcher.match_batch(events, sort=True).to_pydict()
+                assert list(zip(matches["event"], matches["subscription"], strict=True)) == expected
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
@@ -223,17 +223,17 @@ def test_a_table_of_rows_without_columns(index: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("always", "TRUE")
     matcher.subscribe("missing", "n IS NULL")
-    found = matcher.match_batch(pa.table({"x": [1, 2, 3]}).select([]), sort=True)
-    assert found["event"].to_pylist() == [0, 0, 1, 1, 2, 2]
+    matches = matcher.match_batch(pa.table({"x": [1, 2, 3]}).select([]), sort=True)
+    assert matches["event"].to_pylist() == [0, 0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
-def test_a_column_of_another_extension_type_that_nobody_asks_about(index: str) -> None:
+def test_an_unused_column_of_another_extension_type_is_ignored(index: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("s", "n > 1")
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((3, 2, 2)))
-    found = matcher.match_batch(pa.table({"x": tensors, "n": [1, 2, 3]}), sort=True)
-    assert found["event"].to_pylist() == [1, 2]
+    matches = matcher.match_batch(pa.table({"x": tensors, "n": [1, 2, 3]}), sort=True)
+    assert matches["event"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
@@ -262,19 +262,21 @@ def test_thousands_of_subscriptions_that_come_and_go(index: str) -> None:
         {"g": rng.choice(LATTICE), "n": rng.randrange(40), "s": str(rng.randrange(4))}
         for _ in range(6)
     ]
-    wanted = [{text for text in texts if evaluate(conditions[text], e) is True} for e in events]
+    expected_texts = [
+        {text for text in texts if evaluate(conditions[text], e) is True} for e in events
+    ]
     matcher = Matcher(index=index)
     kept: dict[str, str] = {}
     for step in range(12):
-        fresh = {f"{step}-{k}": rng.choice(texts) for k in range(250)}
-        fresh |= {id: rng.choice(texts) for id in rng.sample(sorted(kept), len(kept) // 10)}
-        rows = [{"id": id, "expression": text} for id, text in fresh.items()]
-        assert matcher.subscribe_many(rows, replace=True) == len(fresh)
-        kept |= fresh
+        added = {f"{step}-{k}": rng.choice(texts) for k in range(250)}
+        added |= {id: rng.choice(texts) for id in rng.sample(sorted(kept), len(kept) // 10)}
+        rows = [{"id": id, "expression": text} for id, text in added.items()]
+        assert matcher.subscribe_many(rows, replace=True) == len(added)
+        kept |= added
         for id in rng.sample(sorted(kept), len(kept) // 8):
             assert matcher.unsubscribe(id)
             del kept[id]
-        which = step % len(events)
-        found = [id for id, text in kept.items() if text in wanted[which]]
-        assert matcher.match(events[which]) == sorted(found)
+        event_number = step % len(events)
+        expected_ids = [id for id, text in kept.items() if text in expected_texts[event_number]]
+        assert matcher.match(events[event_number]) == sorted(expected_ids)
     assert len(matcher) == len(kept) > 1_000

@@ -1,4 +1,4 @@
-"""Positions of buses: those of Austin where they are there, else some that drive along streets."""
+"""`read`: positions of buses, real ones of Austin if the data exist, else made-up ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ACROSS, _ALONG = 300, 350  # cells of made-up streets, 100 m a side
 
 
 class Positions(NamedTuple):
-    """Where buses were, by time.
+    """Positions of buses, sorted by time.
 
     Attributes
     ----------
     vehicle : array of int
     lon, lat : arrays of float
     origin : str
-        Whose they are.
+        A description of the data.
     """
 
     vehicle: NDArray[np.int64]
@@ -36,26 +36,29 @@ class Positions(NamedTuple):
         return len(self.lon)
 
     def first(self, count: int) -> Positions:
-        """The first so many."""
+        """Return the first `count` positions."""
         return Positions(self.vehicle[:count], self.lon[:count], self.lat[:count], self.origin)
 
     @property
     def buses(self) -> int:
-        """How many there are."""
+        """Number of distinct buses."""
         return len(np.unique(self.vehicle))
 
 
-def read(source: str | None, most: int, seed: int) -> Positions:
-    """At most so many positions: the first of real ones, or made-up ones."""
+def read(source: str | None, max_count: int, seed: int) -> Positions:
+    """Return at most `max_count` positions.
+
+    source : "real" or "synthetic"; real if the data exist and this is None.
+    """
     if source is None:
         source = "real" if data.is_there(LAYER) else "synthetic"
-    return _real(most) if source == "real" else made_up(most, seed)
+    return _real(max_count) if source == "real" else made_up(max_count, seed)
 
 
-def _real(most: int) -> Positions:
+def _real(max_count: int) -> Positions:
     file = data.folder() / f"{LAYER}.parquet"
     table = pq.read_table(file, columns=["vehicle_id", "time", "lon", "lat"]).sort_by("time")
-    table = table.slice(0, most)
+    table = table.slice(0, max_count)
     _, vehicle = np.unique(table["vehicle_id"].to_numpy(), return_inverse=True)
     return Positions(
         vehicle.astype(np.int64),
@@ -66,23 +69,23 @@ def _real(most: int) -> Positions:
 
 
 def made_up(count: int, seed: int, buses: int = 200) -> Positions:
-    """Buses that drive along a grid of streets, turn at some corners, and stop now and then."""
+    """Return buses that drive along a grid of streets, turn at some corners, and sometimes stop."""
     rng = np.random.default_rng(seed)
     steps = -(-count // buses)
-    place = rng.integers(0, (_ACROSS, _ALONG), (buses, 2)) // 10 * 10
+    cell = rng.integers(0, (_ACROSS, _ALONG), (buses, 2)) // 10 * 10
     heading = rng.integers(0, 4, buses)
-    found = np.empty((steps, buses, 2))
+    places = np.empty((steps, buses, 2))
     for step in range(steps):
-        at_corner = (place % 10 == 0).all(axis=1)
+        at_corner = (cell % 10 == 0).all(axis=1)
         turns = at_corner & (rng.random(buses) < 0.3)
         heading = np.where(turns, rng.integers(0, 4, buses), heading)
-        move = np.array(((1, 0), (0, 1), (-1, 0), (0, -1)))[heading]
-        ahead = place + move * (rng.random(buses) < 0.7)[:, None]
-        outside = ((ahead < 0) | (ahead > (_ACROSS, _ALONG))).any(axis=1)
+        step_vector = np.array(((1, 0), (0, 1), (-1, 0), (0, -1)))[heading]
+        next_cell = cell + step_vector * (rng.random(buses) < 0.7)[:, None]
+        outside = ((next_cell < 0) | (next_cell > (_ACROSS, _ALONG))).any(axis=1)
         heading = np.where(outside, (heading + 2) % 4, heading)
-        place = np.where(outside[:, None], place, ahead)
-        found[step] = place
-    metres = found.reshape(-1, 2)[:count] * 100.0
+        cell = np.where(outside[:, None], cell, next_cell)
+        places[step] = cell
+    metres = places.reshape(-1, 2)[:count] * 100.0
     lat = _SOUTH_WEST[1] + metres[:, 1] / _METRES
     lon = _SOUTH_WEST[0] + metres[:, 0] / (_METRES * np.cos(np.radians(_SOUTH_WEST[1])))
     vehicle = np.tile(np.arange(buses), steps)[:count]

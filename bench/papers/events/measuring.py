@@ -1,4 +1,4 @@
-"""All methods on one scenario: timed by turns, their answers compared with brute force."""
+"""`measure`: times all methods on a scenario by turns, and compares their answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from bench.timing import Timing, alternate
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured: rounds, seconds for a method, events one by one and by brute force."""
+    """How much is measured.
+
+    rounds, budget_s : rounds and seconds for each method.
+    one_by_one : events that are matched one by one.
+    verify : events that are checked by brute force.
+    """
 
     rounds: int
     budget_s: float
@@ -25,7 +30,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scenario costs, and what it answers."""
+    """Times, sizes and answers of all methods on one scenario."""
 
     subscriptions: int
     events: int
@@ -33,21 +38,21 @@ class Outcome:
     times: dict[str, Timing]
     nbytes: dict[str, int]
     build_s: dict[str, float]
-    matching: float  # the share of events that match something
-    answers: float  # an event
-    sent: float  # the share of events that safe regions let through
-    wrong: dict[str, int]  # pairs of an event and a subscription, by method
+    matching: float  # the share of events that match a subscription
+    answers: float  # matches for each event, on average
+    sent: float  # the share of events that objects with safe regions send
+    wrong: dict[str, int]  # wrong pairs of an event and a subscription, by method
 
     def share(self, name: str) -> float:
-        """A method's time in percent of the standard version's with all events laid out."""
+        """Return a method's time in percent of the standard version's, with encoded events."""
         return 100 * self.times[name].min_ms / self.times[STANDARD].min_ms
 
     def memory_share(self, name: str) -> float:
-        """A method's bytes in percent of the standard version's."""
+        """Return a method's bytes in percent of the standard version's."""
         return 100 * self.nbytes[name] / self.nbytes[STANDARD]
 
     def plain(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+        """Return the numbers for JSON."""
         return {
             "subscriptions": self.subscriptions,
             "events": self.events,
@@ -68,13 +73,15 @@ def measure(scenario: Scenario, effort: Effort) -> Outcome:
     """Time each method and check its answers."""
     built = methods.build(scenario, min(effort.one_by_one, len(scenario)))
     sent = _with_safe_regions(built, scenario)
-    found = {name: way.pairs(way.run()) for name, way in built.ways.items()}
+    pairs = {name: way.pairs(way.run()) for name, way in built.ways.items()}
     checked = min(effort.verify, len(scenario))
-    judge = found[KERNEL]  # of the events that brute force does not look at
-    right = np.concatenate((_right(scenario, checked), judge[judge[:, 0] >= checked]))
+    reference = pairs[KERNEL]  # for the events that brute force does not evaluate
+    expected = np.concatenate(
+        (_brute_force(scenario, checked), reference[reference[:, 0] >= checked])
+    )
     wrong = {
-        name: _differing(own, right[right[:, 0] < built.ways[name].items])
-        for name, own in found.items()
+        name: _count_differing(method_pairs, expected[expected[:, 0] < built.ways[name].items])
+        for name, method_pairs in pairs.items()
     }
     times = alternate(
         {name: way.run for name, way in built.ways.items()},
@@ -89,27 +96,30 @@ def measure(scenario: Scenario, effort: Effort) -> Outcome:
         times,
         built.nbytes,
         built.build_s,
-        len(np.unique(judge[:, 0])) / len(scenario),
-        len(judge) / len(scenario),
+        len(np.unique(reference[:, 0])) / len(scenario),
+        len(reference) / len(scenario),
         sent,
         wrong,
     )
 
 
 def _with_safe_regions(built: Built, scenario: Scenario) -> float:
-    """Add the optimised version on the events that objects with safe regions send."""
+    """Add the optimised version on the events that objects with safe regions send.
+
+    Returns the share of these events.
+    """
     sent = silence.sent(built.matcher, scenario, methods.mappings(scenario, len(scenario)))
     built.ways[SILENT] = methods.version(built.tables[OPTIMISED], scenario, np.flatnonzero(sent))
     return float(sent.mean())
 
 
-def _right(scenario: Scenario, count: int) -> Pairs:
-    """What matches the first events, by brute force."""
-    own = [scenario.answer(row) for row in range(count)]
-    events = np.repeat(np.arange(count), [len(rows) for rows in own])
-    return np.column_stack((events, np.concatenate([np.empty(0, np.int64), *own])))
+def _brute_force(scenario: Scenario, count: int) -> Pairs:
+    """Return the pairs of the first `count` events, by brute force."""
+    answers = [scenario.answer(row) for row in range(count)]
+    events = np.repeat(np.arange(count), [len(rows) for rows in answers])
+    return np.column_stack((events, np.concatenate([np.empty(0, np.int64), *answers])))
 
 
-def _differing(found: Pairs, right: Pairs) -> int:
-    """How many pairs are in one of the two only."""
-    return len(set(map(tuple, found.tolist())) ^ set(map(tuple, right.tolist())))
+def _count_differing(pairs: Pairs, expected: Pairs) -> int:
+    """Return the number of pairs that only one of the two has."""
+    return len(set(map(tuple, pairs.tolist())) ^ set(map(tuple, expected.tolist())))

@@ -1,7 +1,8 @@
-"""The versions of the paper and ours, filled with a scenario's subscriptions.
+"""`build`: the versions of the paper and ours, filled with a scenario's subscriptions.
 
-A method is timed in two ways: all events at once, laid out beforehand (`Fencepost, batch` lays them
-out in its time), row numbers out; and one event at a time, a mapping in, sorted ids out.
+A method is timed in two ways. In the first, it matches all events in one call and returns row
+numbers; encoding the events is not timed, except for `Fencepost, batch`. In the second, it matches
+mappings one by one and returns sorted ids.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OPTIMISED = "OPS4ST, optimised"
 SILENT = "OPS4ST, optimised, safe regions"
 KERNEL = "Fencepost, kernel"
 BATCH = "Fencepost, batch"
-ALIKE = ", S_INTERSECTS"  # behind the names of ours, where it has the simpler subscriptions
+ALIKE = ", S_INTERSECTS"  # suffix of our methods with the simpler subscriptions
 ONE = ", one by one"
 _INDEX = {STANDARD: "ops4st-standard", OPTIMISED: "ops4st"}
 
@@ -45,7 +46,12 @@ Pairs: TypeAlias = NDArray[np.int64]  # (n, 2): event and row of a subscription,
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is timed, of how many events, and what it found as pairs."""
+    """A call that is timed.
+
+    items : the number of events.
+    run : the call.
+    pairs : from its result to pairs of an event and a subscription.
+    """
 
     items: int
     run: Callable[[], Any]
@@ -54,23 +60,23 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Methods by name; how many bytes the subscriptions have in each; seconds to build."""
+    """All methods by name, with sizes in bytes and seconds to build."""
 
     ways: dict[str, Way]
     nbytes: dict[str, int]
     build_s: dict[str, float]
-    tables: dict[str, EventsTable]  # of the paper's versions
-    matcher: Matcher  # ours
+    tables: dict[str, EventsTable]  # the paper's versions
+    matcher: Matcher  # our engine
 
 
 def conditions(scenario: Scenario) -> list[Condition]:
-    """The subscriptions, read."""
-    found = [parse_ops4st(text) for text in scenario.subscriptions]
-    return [one for one in found if isinstance(one, Condition)]
+    """Return the parsed subscriptions."""
+    parsed = [parse_ops4st(text) for text in scenario.subscriptions]
+    return [condition for condition in parsed if isinstance(condition, Condition)]
 
 
 def mappings(scenario: Scenario, count: int) -> list[dict[str, Any]]:
-    """The first events as mappings with GeoJSON points."""
+    """Return the first events as mappings with GeoJSON points."""
     names = list(scenario.attributes)
     rows = zip(*scenario.attributes.values(), scenario.points.tolist(), strict=True)
     return [
@@ -83,22 +89,27 @@ def mappings(scenario: Scenario, count: int) -> list[dict[str, Any]]:
 
 
 def build(scenario: Scenario, one_by_one: int) -> Built:
-    """All methods; so many events are matched one by one."""
-    asked = conditions(scenario)
+    """Build all methods.
+
+    one_by_one : the number of events that are matched one by one.
+    """
+    subscriptions = conditions(scenario)
     built = Built({}, {}, {}, {}, Matcher())
     events = mappings(scenario, one_by_one)
     for name, index in _INDEX.items():
-        _add_version(built, name, index, asked, scenario, events)
-    _add_ours(built, "", built.matcher, asked, scenario, events)
+        _add_version(built, name, index, subscriptions, scenario, events)
+    _add_ours(built, "", built.matcher, subscriptions, scenario, events)
     if scenario.alike:
         _add_ours(built, ALIKE, Matcher(), scenario.alike, scenario, events)
     return built
 
 
-def _subscribed(matcher: Matcher, asked: list[Any]) -> float:
-    """Subscribe to all, ids being row numbers; the seconds it took."""
+def _subscribe_all(matcher: Matcher, subscriptions: list[Any]) -> float:
+    """Add all subscriptions, with row numbers as ids. Return the seconds."""
     began = time.perf_counter()
-    matcher.subscribe_many([{"id": str(row), "expression": one} for row, one in enumerate(asked)])
+    matcher.subscribe_many(
+        [{"id": str(row), "expression": expression} for row, expression in enumerate(subscriptions)]
+    )
     matcher.match({})
     return time.perf_counter() - began
 
@@ -107,46 +118,46 @@ def _add_version(
     built: Built,
     name: str,
     index: str,
-    asked: list[Condition],
+    subscriptions: list[Condition],
     scenario: Scenario,
     events: list[dict[str, Any]],
 ) -> None:
     matcher = Matcher(index=index)
-    built.build_s[name] = _subscribed(matcher, asked)
+    built.build_s[name] = _subscribe_all(matcher, subscriptions)
     table = table_of(matcher)
     built.ways[name] = version(table, scenario, np.arange(len(scenario)))
-    built.ways[name].run()  # packs what is new
+    built.ways[name].run()  # packs the new regions
     built.nbytes[name] = table.index.nbytes
     built.tables[name] = table
     built.ways[name + ONE] = _one_by_one(matcher, events)
 
 
 def version(table: EventsTable, scenario: Scenario, rows: Rows) -> Way:
-    """A version of the paper on these rows of the events; the others cost it nothing."""
-    block = laid_out(table, scenario, rows)
+    """Return a version of the paper that matches these rows of the events only."""
+    block = encode_rows(table, scenario, rows)
     count = len(scenario.subscriptions)
     ids = np.array([int(table.subscription(number)) for number in range(count)], np.int64)
     return Way(
         len(scenario),
         lambda: table.index.match_many(block),
-        lambda found: _sorted(rows[events_of(found.stops)], ids[found.numbers]),
+        lambda matches: _sorted(rows[events_of(matches.stops)], ids[matches.numbers]),
     )
 
 
 def table_of(matcher: Matcher) -> EventsTable:
-    """The table behind a matcher with an index of the paper."""
+    """Return the table of a matcher with an index of the paper."""
     engine = matcher._engine
     assert isinstance(engine, TableEngine)
     assert isinstance(engine._table, EventsTable)
     return engine._table
 
 
-def laid_out(table: EventsTable, scenario: Scenario, rows: Rows) -> Events:
-    """Events as the paper's versions take them."""
+def encode_rows(table: EventsTable, scenario: Scenario, rows: Rows) -> Events:
+    """Return events in the form that the paper's versions match."""
     names = (*scenario.attributes, "geometry")
-    every = [*zip(*scenario.attributes.values(), shapely.points(scenario.points), strict=True)]
-    return table.laid_out(
-        [EventValues(dict(zip(names, every[row], strict=True))) for row in rows.tolist()]
+    values = [*zip(*scenario.attributes.values(), shapely.points(scenario.points), strict=True)]
+    return table.encode_events(
+        [EventValues(dict(zip(names, values[row], strict=True))) for row in rows.tolist()]
     )
 
 
@@ -154,44 +165,46 @@ def _add_ours(
     built: Built,
     suffix: str,
     matcher: Matcher,
-    asked: list[Any],
+    subscriptions: list[Any],
     scenario: Scenario,
     events: list[dict[str, Any]],
 ) -> None:
-    built.build_s[KERNEL + suffix] = _subscribed(matcher, asked)
-    shelves = matcher.view().snapshot()
-    table = as_table(scenario)
+    built.build_s[KERNEL + suffix] = _subscribe_all(matcher, subscriptions)
+    snapshot = matcher.view().snapshot()
+    table = event_table(scenario)
     columns = matcher.view().columns
     block = struct_ref(encode_events(columns, EventTable.read(table, columns.space)))
     runner, now = KernelRunner(), time.time_ns()
     ids = [
-        np.array([int(shelf.id_of(row)) for row in range(len(shelf))], np.int64)
-        for shelf in shelves
+        np.array([int(segment.id_of(row)) for row in range(len(segment))], np.int64)
+        for segment in snapshot
     ]
     built.nbytes[KERNEL + suffix] = int(matcher.stats()["bytes"])
 
     def pairs(parts: list[Any]) -> Pairs:
         return _sorted(
             np.concatenate([events_of(stops) for _, stops in parts]),
-            np.concatenate([own[rows] for own, (rows, _) in zip(ids, parts, strict=True)]),
+            np.concatenate(
+                [segment_ids[rows] for segment_ids, (rows, _) in zip(ids, parts, strict=True)]
+            ),
         )
 
     built.ways[KERNEL + suffix] = Way(
-        len(scenario), lambda: runner.match(shelves, block, now), pairs
+        len(scenario), lambda: runner.match(snapshot, block, now), pairs
     )
     built.ways[BATCH + suffix] = Way(
         len(scenario),
         lambda: matcher.match_batch(table),
-        lambda found: _sorted(
-            found["event"].to_numpy(),
-            pc.cast(pc.cast(found["subscription"], pa.string()), pa.int64()).to_numpy(),
+        lambda matches: _sorted(
+            matches["event"].to_numpy(),
+            pc.cast(pc.cast(matches["subscription"], pa.string()), pa.int64()).to_numpy(),
         ),
     )
     built.ways[f"Fencepost{suffix}{ONE}"] = _one_by_one(matcher, events)
 
 
-def as_table(scenario: Scenario) -> pa.Table:
-    """The events as a table with points as WKB."""
+def event_table(scenario: Scenario) -> pa.Table:
+    """Return the events as a table with points as WKB."""
     places = pa.array(shapely.to_wkb(shapely.points(scenario.points)), pa.binary())
     return pa.table({**scenario.attributes, "geometry": places})
 
@@ -200,10 +213,10 @@ def _one_by_one(matcher: Matcher, events: list[dict[str, Any]]) -> Way:
     def run() -> list[list[str]]:
         return [matcher.match(event) for event in events]
 
-    def pairs(found: list[list[str]]) -> Pairs:
-        rows = [(event, int(id)) for event, ids in enumerate(found) for id in ids]
-        both = np.array(rows, np.int64).reshape(-1, 2)
-        return _sorted(both[:, 0], both[:, 1])
+    def pairs(matches: list[list[str]]) -> Pairs:
+        rows = [(event, int(id)) for event, ids in enumerate(matches) for id in ids]
+        event_rows = np.array(rows, np.int64).reshape(-1, 2)
+        return _sorted(event_rows[:, 0], event_rows[:, 1])
 
     return Way(len(events), run, pairs)
 

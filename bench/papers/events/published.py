@@ -1,9 +1,9 @@
 """The numbers that the paper prints.
 
 Hu, Jin, Chen, Zhang, Zhuo: detection of spatial events and its optimisation, Journal of Software
-22, supplement 2 (2011), section 4. Its figures 5 and 6 have no numbers, so what its text says of
-them is here: percent of the standard version's time and memory, means of ten sizes. Neither the
-machine nor the language is named.
+22, supplement 2 (2011), section 4. Its figures 5 and 6 have no numbers, so these are from its text:
+percent of the standard version's time and memory, means of ten sizes. The paper names neither the
+machine nor the programming language.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EVENTS = 20_000
 
 
 class Shares(NamedTuple):
-    """The optimised version's, in percent of the standard one's."""
+    """Time and memory of the optimised version, in percent of the standard version's."""
 
     time: float
     memory: float

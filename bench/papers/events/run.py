@@ -1,4 +1,4 @@
-"""The figures by name."""
+"""`run`: measures a figure by its name."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def run(
 ) -> Report:
     """Measure one figure.
 
-    Without a scale it has its own number of subscriptions; without a source, real positions of
-    buses are used where they are there.
+    scale : the number of subscriptions; the figure's own if None.
+    source : "real" or "synthetic" positions of buses; real if the data exist and this is None.
     """
-    chosen = FIGURES[figure]
-    sizes = chosen.QUICK if quick else chosen.FULL
+    module = FIGURES[figure]
+    sizes = module.QUICK if quick else module.FULL
     if scale is not None and hasattr(sizes, "scale"):
         sizes = replace(sizes, scale=scale)
-    report: Report = chosen.run(sizes, seed=seed, source=source, progress=progress)
+    report: Report = module.run(sizes, seed=seed, source=source, progress=progress)
     return report

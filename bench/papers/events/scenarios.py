@@ -1,4 +1,4 @@
-"""The paper's two scenarios: who subscribes where, and who moves how."""
+"""The paper's two scenarios: subscriptions, and events of moving objects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ AGES = (15, 25, 40, 65)
 WALKERS = "abcde"
 TAXIS = 100
 TAXI_STEP_M = 140.0  # 50 km/h, an event every ten seconds
-WALKER_STEP_M = 14.0  # 5 km/h, the same
-SIDES_M = (100.0, 300.0)  # of the rectangle round a shop, drawn independently
-MEAN_ANSWERS = log(2)  # of Poisson's law, of which half the events have none
+WALKER_STEP_M = 14.0  # 5 km/h, an event every ten seconds
+SIDES_M = (100.0, 300.0)  # sides of the rectangle round a shop, drawn independently
+MEAN_ANSWERS = log(2)  # mean of the Poisson distribution with which half the events match nothing
 _WIGGLE = 0.15  # standard deviation of the turn at each step, in radians
 
 
@@ -32,15 +32,15 @@ class Scenario:
     Attributes
     ----------
     alike : list of str
-        The same in CQL2, of events at single points; empty where there is nothing simpler.
+        Simpler subscriptions in CQL2 that are equivalent for events at points; may be empty.
     attributes : mapping of name to values
-        Of the events, besides their place.
+        The attributes of the events, besides their location.
     points : (n, 2)
-        Where events are.
+        The locations of the events.
     objects : list of str
-        Whose events they are.
+        The moving objects that send the events.
     answer : callable
-        The rows of the subscriptions that an event matches, by looking at all of them.
+        Returns the rows of the subscriptions that an event matches, by brute force.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Scenario:
 
 
 def taxi(seed: int, count: int, events: int) -> Scenario:
-    """Empty taxis less than 2,000 m from a user."""
+    """Return the scenario of empty taxis less than 2,000 m from a user."""
     rng = np.random.default_rng([seed, 21])
     side = sqrt(count * pi * REACH_M**2 / MEAN_ANSWERS)
     users = rng.random((count, 2)) * side
-    points, which = _walks(rng, side, min(TAXIS, events), events, TAXI_STEP_M)
+    points, taxi_of = _walks(rng, side, min(TAXIS, events), events, TAXI_STEP_M)
 
     def answer(row: int) -> Ints:
         return np.flatnonzero(((users - points[row]) ** 2).sum(axis=1) < REACH_M**2)
@@ -71,37 +71,37 @@ def taxi(seed: int, count: int, events: int) -> Scenario:
         "taxi",
         TAXI,
         f"{count:,} users anywhere on a map {side / 1000:,.0f} km wide, "
-        f"{len(set(which.tolist()))} taxis of {TAXI_STEP_M:.0f} m an event",
+        f"{len(set(taxi_of.tolist()))} taxis of {TAXI_STEP_M:.0f} m an event",
         [
             f'DIST(({x!r},{y!r});<;{REACH_M})(STRING:type="TAXI";STRING:state="uncarry")'
             for x, y in users.tolist()
         ],
         [],
         {
-            "id": (which + 1).tolist(),
+            "id": (taxi_of + 1).tolist(),
             "type": ["TAXI"] * events,
             "state": ["uncarry"] * events,
         },
         points,
-        [str(one) for one in which.tolist()],
+        [str(taxi) for taxi in taxi_of.tolist()],
         answer,
     )
 
 
 def shop(seed: int, count: int, events: int) -> Scenario:
-    """Customers of an age in the rectangle round a shop."""
+    """Return the scenario of customers of an age in the rectangle round a shop."""
     rng = np.random.default_rng([seed, 22])
     side = sqrt(count / len(AGES) * np.mean(SIDES_M) ** 2 / MEAN_ANSWERS)
     sizes = rng.uniform(*SIDES_M, (count, 2))
     low = rng.random((count, 2)) * side - sizes / 2
     high = low + sizes
     ages = np.array(AGES)[rng.integers(0, len(AGES), count)]
-    points, which = _walks(rng, side, len(WALKERS), events, WALKER_STEP_M)
-    own_age = np.array(AGES)[which % len(AGES)]
+    points, walker_of = _walks(rng, side, len(WALKERS), events, WALKER_STEP_M)
+    walker_ages = np.array(AGES)[walker_of % len(AGES)]
 
     def answer(row: int) -> Ints:
         inside = ((low <= points[row]) & (points[row] <= high)).all(axis=1)
-        return np.flatnonzero(inside & (ages == own_age[row]))
+        return np.flatnonzero(inside & (ages == walker_ages[row]))
 
     boxes = np.hstack((low, high)).tolist()
     return Scenario(
@@ -119,11 +119,11 @@ def shop(seed: int, count: int, events: int) -> Scenario:
             for (x0, y0, x1, y1), age in zip(boxes, ages.tolist(), strict=True)
         ],
         {
-            "username": [WALKERS[one] for one in which.tolist()],
-            "ageRange": own_age.tolist(),
+            "username": [WALKERS[walker] for walker in walker_of.tolist()],
+            "ageRange": walker_ages.tolist(),
         },
         points,
-        [WALKERS[one] for one in which.tolist()],
+        [WALKERS[walker] for walker in walker_of.tolist()],
         answer,
     )
 
@@ -131,9 +131,9 @@ def shop(seed: int, count: int, events: int) -> Scenario:
 def _walks(
     rng: np.random.Generator, side: float, objects: int, events: int, step: float
 ) -> tuple[Floats, Ints]:
-    """Ways of objects that turn a little at each step and come back at the border: event by event.
+    """Return locations (n, 2) of moving objects, and the object of each; the objects take turns.
 
-    Places (n, 2), and whose they are; the objects take turns.
+    An object turns a little at each step, and is reflected at the border.
     """
     ticks = -(-events // objects)
     heading = rng.uniform(0, 2 * pi, objects) + np.cumsum(
@@ -142,5 +142,5 @@ def _walks(
     steps = step * np.stack((np.cos(heading), np.sin(heading)), axis=-1)
     places = rng.random((objects, 2)) * side + np.cumsum(steps, axis=0)
     folded = side - np.abs(places % (2 * side) - side)
-    which = np.tile(np.arange(objects), ticks)
-    return folded.reshape(-1, 2)[:events], which[:events]
+    object_of = np.tile(np.arange(objects), ticks)
+    return folded.reshape(-1, 2)[:events], object_of[:events]

@@ -1,4 +1,4 @@
-"""What reaches the server where objects have safe regions: their events but for those kept back."""
+"""`sent`: the events that objects with safe regions send to the server."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fencepost.saferegion.safe_regions import SafeRegions
 
 
 def sent(matcher: Matcher, scenario: Scenario, events: list[dict[str, Any]]) -> NDArray[np.bool_]:
-    """Which of the events objects send; at each that they send they get their next region."""
+    """Return which events are sent; after each sent event the object gets its next region."""
     x0, y0 = scenario.points.min(axis=0).tolist()
     x1, y1 = scenario.points.max(axis=0).tolist()
-    maker = SafeRegions(matcher, GreedyRectangles((x0, y0, x1, y1)))
+    safe_regions = SafeRegions(matcher, GreedyRectangles((x0, y0, x1, y1)))
     regions: dict[str, Any] = {}
-    found = np.zeros(len(events), bool)
+    is_sent = np.zeros(len(events), bool)
     for row, (key, event) in enumerate(zip(scenario.objects, events, strict=True)):
         if key not in regions or not regions[key].is_silent(event):
-            found[row] = True
-            regions[key] = maker.around(event, key=key)
-    return found
+            is_sent[row] = True
+            regions[key] = safe_regions.around(event, key=key)
+    return is_sent

@@ -1,4 +1,4 @@
-"""Whether the answers are right: every method against the exact relation, pair by pair."""
+"""Checks the answers of a method against the exact relation of each pair."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Rows = NDArray[np.int64]
 
 
 def expected(workload: Workload, regions: Shapes, messages: Iterable[Any]) -> list[Rows]:
-    """The constraints that each message satisfies, by the relation of every pair."""
+    """Return the constraints that each message satisfies, by the relation of each pair."""
     return expected_of(workload, regions, map(Shapes.read_one, messages))
 
 
 def expected_of(workload: Workload, regions: Shapes, messages: Iterable[Shapes]) -> list[Rows]:
-    """The same for messages that are laid out."""
+    """Return the constraints that each message satisfies; the messages are `Shapes`."""
     return [
         np.flatnonzero(relations(message, regions) == workload.relations) for message in messages
     ]
 
 
 def probes(workload: Workload, messages: Geometries, count: int, seed: int) -> Geometries:
-    """Messages to check: some of those given, and as many regions of the constraints.
+    """Return messages to check: the first `count`, and as many regions of constraints.
 
-    A region equals itself, meets its neighbours and is covered by others, which messages made at
-    random never do.
+    A region equals itself, meets its neighbours and is covered by other regions; random messages
+    never do.
     """
     rng = np.random.default_rng([seed, 7])
     rows = rng.choice(len(workload), min(count, len(workload)), replace=False)
@@ -42,10 +42,10 @@ def probes(workload: Workload, messages: Geometries, count: int, seed: int) -> G
 
 
 def differences(
-    match: Callable[[Any], NDArray[Any]], messages: Iterable[Any], right: Sequence[Rows]
+    match: Callable[[Any], NDArray[Any]], messages: Iterable[Any], expected_rows: Sequence[Rows]
 ) -> int:
-    """How many ids are missing or too many in all answers."""
+    """Return how many ids are missing from the answers, or too many."""
     return sum(
         len(np.setxor1d(match(message), answer))
-        for message, answer in zip(messages, right, strict=True)
+        for message, answer in zip(messages, expected_rows, strict=True)
     )

@@ -1,4 +1,4 @@
-"""All methods on one workload: built once, then timed and checked with any messages."""
+"""All methods on one workload, built once to be timed and checked with several messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHAPELY = tuple(peer.name for peer in PEERS)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How many ids were wrong, by method, in how many answers with how many ids."""
+    """The number of wrong ids by method, and the numbers of messages and of correct ids."""
 
     wrong: dict[str, int]
     messages: int
@@ -33,9 +33,10 @@ class Check:
 
 
 class ConstraintContest:
-    """One constraint a predicate: who finds the constraints that hold, and how fast.
+    """All methods on predicates of one constraint.
 
-    trees : which of `faithful.TREES` take part, with Algorithm 1 of this density.
+    density : the density of Algorithm 1.
+    trees : the names of `faithful.TREES` that take part.
     """
 
     def __init__(self, workload: Workload, density: float, trees: Iterable[str]) -> None:
@@ -50,41 +51,41 @@ class ConstraintContest:
         }
 
     def ways(self, messages: Geometries) -> Ways:
-        """What there is to time: each runs all messages."""
+        """Return the calls to time; each matches all messages."""
         table = ours.table_of(messages)
         blocks = [self.ours.encode_events(message) for message in messages]
-        laid_out = [Shapes.read_one(message) for message in messages]
-        found: Ways = {
+        message_shapes = [Shapes.read_one(message) for message in messages]
+        ways: Ways = {
             ours.KERNEL: _over(self.ours.match_block, blocks),
             ours.WITH_LAYOUT: _over(self.ours.match, messages),
             ours.BATCH: lambda: self.ours.match_batch(table),
         }
         for peer in self.peers:
-            found[peer.name] = _over(peer.match, messages)
+            ways[peer.name] = _over(peer.match, messages)
         for name, tree in self.trees.items():
-            found[name] = _over(tree.match, laid_out)
-        return found
+            ways[name] = _over(tree.match, message_shapes)
+        return ways
 
     def check(self, messages: Geometries) -> Check:
-        """Every method's answers against the exact relations, one by one."""
-        right = checking.expected(self.workload, self.regions, messages)
-        laid_out = [Shapes.read_one(message) for message in messages]
+        """Compare the answers of all methods with the exact relation of each pair."""
+        expected = checking.expected(self.workload, self.regions, messages)
+        message_shapes = [Shapes.read_one(message) for message in messages]
         exact = faithful.Constraints(self.workload, self.regions, None)
         batch = self.ours.rows_of_batch(ours.table_of(messages))
         wrong = {
-            ours.WITH_LAYOUT: checking.differences(self.ours.match, messages, right),
-            ours.BATCH: checking.differences(lambda rows: rows, batch, right),
-            EXACT_TREE: checking.differences(exact.match, laid_out, right),
+            ours.WITH_LAYOUT: checking.differences(self.ours.match, messages, expected),
+            ours.BATCH: checking.differences(lambda rows: rows, batch, expected),
+            EXACT_TREE: checking.differences(exact.match, message_shapes, expected),
         }
         for peer in self.peers:
-            wrong[peer.name] = checking.differences(peer.match, messages, right)
+            wrong[peer.name] = checking.differences(peer.match, messages, expected)
         for name, tree in self.trees.items():
-            wrong[name] = checking.differences(tree.match, laid_out, right)
-        return Check(wrong, len(messages), sum(map(len, right)))
+            wrong[name] = checking.differences(tree.match, message_shapes, expected)
+        return Check(wrong, len(messages), sum(map(len, expected)))
 
 
 class PredicateContest:
-    """Predicates of filters of two constraints: who finds the predicates that hold.
+    """All methods on predicates whose filters have two constraints.
 
     simplified : the predicates' filters after simplification.
     """
@@ -114,34 +115,34 @@ class PredicateContest:
             self._peers[make.name] = _of_predicates(make(predicates.workload), predicates)
 
     def ways(self, messages: Geometries) -> Ways:
-        """What there is to time: each runs all messages."""
+        """Return the calls to time; each matches all messages."""
         events = [faithful.read_message(message) for message in messages]
-        found: Ways = {}
+        ways: Ways = {}
         for name, engine in self.ours.items():
             blocks = [engine.encode_events(message) for message in messages]
-            found[name] = _over(engine.match_block, blocks)
+            ways[name] = _over(engine.match_block, blocks)
         for name, peer in self._peers.items():
-            found[name] = _over(peer, messages)
+            ways[name] = _over(peer, messages)
         for name, table in self.tables.items():
-            found[name] = _over(table.match, events)
-        return found
+            ways[name] = _over(table.match, events)
+        return ways
 
     def check(self, messages: Geometries) -> Check:
-        """Every method's answers against the exact relations, one by one."""
+        """Compare the answers of all methods with the exact relation of each pair."""
         workload = self.predicates.workload
         regions = Shapes.read_all(workload.regions)
         constraints = checking.expected(workload, regions, messages)
-        right = [self.predicates.holding(rows) for rows in constraints]
+        expected = [self.predicates.holding(rows) for rows in constraints]
         events = [faithful.read_message(message) for message in messages]
         wrong = {
-            name: checking.differences(engine.match, messages, right)
+            name: checking.differences(engine.match, messages, expected)
             for name, engine in self.ours.items()
         }
         for name, peer in self._peers.items():
-            wrong[name] = checking.differences(peer, messages, right)
+            wrong[name] = checking.differences(peer, messages, expected)
         for name, table in {**self.exact, **self.tables}.items():
-            wrong[name] = checking.differences(table.match, events, right)
-        return Check(wrong, len(messages), sum(map(len, right)))
+            wrong[name] = checking.differences(table.match, events, expected)
+        return Check(wrong, len(messages), sum(map(len, expected)))
 
 
 def _of_predicates(peer: Peer, predicates: Predicates) -> Match:
@@ -154,5 +155,5 @@ def _over(match: Match, messages: Iterable[Any]) -> Callable[[], object]:
 
 
 def best_shapely(timings: dict[str, Timing]) -> float:
-    """The faster of the two ways with Shapely, in milliseconds."""
+    """Return the time of the faster method with Shapely, in milliseconds."""
     return min(timings[name].min_ms for name in SHAPELY)

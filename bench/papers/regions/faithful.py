@@ -23,7 +23,7 @@ LIST = "Algorithm 1, list"
 TREE = "Algorithm 1, CR-tree"
 RSTAR = "Algorithm 1, CR-tree R*"
 PACKED = "Algorithm 1, CR-tree packed"
-# How constraints can be kept, by name. Another kind of CR-tree is one line here.
+# Arguments of `Constraints` by name. To measure another kind of CR-tree, add a line.
 TREES: dict[str, dict[str, Any]] = {
     LIST: {"indexed": False},
     TREE: {"split": "quadratic"},
@@ -33,7 +33,7 @@ TREES: dict[str, dict[str, Any]] = {
 
 
 class Constraints:
-    """A workload in a list or a CR-tree; without a density relations are exact."""
+    """The constraints of a workload in a list or a CR-tree; without a density, exact relations."""
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class Constraints:
         self._tree.add_many(regions, 1 << workload.relations.astype(np.int64), packed=packed)
 
     def match(self, message: Shapes) -> Rows:
-        """The constraints that a message, laid out, satisfies."""
+        """Return the constraints that a message satisfies."""
         return np.sort(self._tree.search(message))
 
 
 class Table:
-    """Predicates in Siena Fast Forwarding; an interface each."""
+    """Predicates in Siena Fast Forwarding, one for each interface."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class Table:
             self._table = ForwardingTable(region_index)
         else:
             self._table = ForwardingTable(region_index, "sampled", density)
-        for number, own in enumerate(filters):
-            self._table.add(number, str(number), own)
+        for number, predicate_filters in enumerate(filters):
+            self._table.add(number, str(number), predicate_filters)
 
     def match(self, message: EventValues) -> Rows:
-        """The interfaces that a message is forwarded to."""
+        """Return the interfaces to which a message is forwarded."""
         return np.sort(np.array(list(map(int, self._table.match_interfaces(message))), np.int64))
 
 
 def read_message(message: BaseGeometry) -> EventValues:
-    """A message whose area is laid out."""
+    """Return a message whose area has been read already."""
     event = EventValues({ATTRIBUTE: message})
     event.shapes(ATTRIBUTE)
     return event

@@ -1,7 +1,8 @@
-"""Matching without any index: the message against each constraint in turn.
+"""Matching without an index: the message against each constraint.
 
-The paper compares itself with CGAL's polygon intersection, which tells only whether interiors
-meet; GEOS's `intersection` stands in for it. `relate` of GEOS and our exact relation tell all.
+The paper compares its method with CGAL's polygon intersection, which tells only whether interiors
+meet; GEOS's `intersection` stands in for it. `relate` of GEOS and our exact relation return the
+whole relation.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ _APART = (Relation.DISJOINT.code, Relation.MEETS.code)
 
 
 def ways(workload: Workload, regions: Shapes, messages: Geometries, density: float) -> Ways:
-    """What there is to time: each runs all messages."""
-    laid_out = [Shapes.read_one(message) for message in messages]
-    wanted = workload.relations
+    """Return the calls to time; each matches all messages."""
+    message_shapes = [Shapes.read_one(message) for message in messages]
+    relation_codes = workload.relations
 
     def matched(codes: Callable[[Shapes], Codes]) -> Callable[[], object]:
-        return lambda: [np.flatnonzero(codes(message) == wanted) for message in laid_out]
+        return lambda: [
+            np.flatnonzero(codes(message) == relation_codes) for message in message_shapes
+        ]
 
     return {
         GEOS_INTERSECTION: lambda: [interiors_meet(m, workload.regions) for m in messages],
@@ -44,13 +47,13 @@ def ways(workload: Workload, regions: Shapes, messages: Geometries, density: flo
         EXACT: matched(lambda message: relations(message, regions)),
         SAMPLED: matched(lambda message: relations_sampled(message, regions, density)),
         AS_PRINTED: matched(
-            lambda message: relations_sampled(message, regions, density, literally=True)
+            lambda message: relations_sampled(message, regions, density, as_printed=True)
         ),
     }
 
 
 def interiors_meet(message: shapely.Geometry, regions: Geometries) -> NDArray[np.bool_]:
-    """Whether the message's interior meets that of each region, by intersecting them."""
+    """Return whether the interiors of message and regions meet, by intersecting them."""
     meet: NDArray[np.bool_] = shapely.area(shapely.intersection(message, regions)) > 0
     return meet
 
@@ -58,21 +61,21 @@ def interiors_meet(message: shapely.Geometry, regions: Geometries) -> NDArray[np
 def errors(
     workload: Workload, regions: Shapes, messages: Geometries, density: float
 ) -> dict[str, float]:
-    """How often Algorithm 1 is wrong, in percent of all pairs, in three ways.
+    """Return how often Algorithm 1 is wrong, in percent of all pairs, by three criteria.
 
     intersection : whether interiors meet, which is what the paper could compare.
-    relation : which of the eight relations holds.
-    predicate : whether the constraint, of one relation, holds.
+    relation : the relation, one of eight.
+    predicate : whether the constraint, which has one relation, holds.
     """
     wrong = np.zeros(3)
     for message in messages:
-        laid_out = Shapes.read_one(message)
-        right = relations(laid_out, regions)
-        sampled = relations_sampled(laid_out, regions, density)
+        message_shape = Shapes.read_one(message)
+        exact = relations(message_shape, regions)
+        sampled = relations_sampled(message_shape, regions, density)
         wrong += (
-            (np.isin(right, _APART) != np.isin(sampled, _APART)).sum(),
-            (right != sampled).sum(),
-            ((right == workload.relations) != (sampled == workload.relations)).sum(),
+            (np.isin(exact, _APART) != np.isin(sampled, _APART)).sum(),
+            (exact != sampled).sum(),
+            ((exact == workload.relations) != (sampled == workload.relations)).sum(),
         )
     percent = wrong / (len(messages) * len(workload)) * 100
     return dict(zip(("intersection", "relation", "predicate"), percent.tolist(), strict=True))

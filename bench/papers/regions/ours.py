@@ -1,4 +1,4 @@
-"""Fencepost's own engine: a `Matcher`, and what is below it."""
+"""Our engine: a `Matcher`, and the kernel below it."""
 
 from __future__ import annotations
 
@@ -30,45 +30,47 @@ BATCH = "Fencepost, batch"
 
 
 class Ours:
-    """A matcher whose subscriptions are all in one segment, asked at three levels."""
+    """A matcher with one segment: its kernel, `match` and `match_batch`."""
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
         self._columns = matcher.view().columns
-        self._shelves = matcher.view().snapshot()
+        self._snapshot = matcher.view().snapshot()
         self._runner = KernelRunner()
         self._now = time.time_ns()
 
     def encode_events(self, message: BaseGeometry) -> Any:
-        """A message ready for the kernel."""
+        """Return a message in the form that the kernel matches."""
         return struct_ref(encode_events(self._columns, EventTable([{ATTRIBUTE: message}])))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
-        """The rows of the subscriptions that a message, laid out, answers."""
-        return self._runner.match(self._shelves, block, self._now)[0][0]
+        """Return the rows of the subscriptions that an encoded message matches."""
+        return self._runner.match(self._snapshot, block, self._now)[0][0]
 
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
-        """The same for a Shapely geometry."""
+        """Return the rows of the subscriptions that a Shapely geometry matches."""
         event = {ATTRIBUTE: message}
-        found = self._runner.match_one(self._shelves, self._columns, event, self._now)
-        if found is None:
+        stop_and_rows = self._runner.match_one(self._snapshot, self._columns, event, self._now)
+        if stop_and_rows is None:
             return self.match_block(self.encode_events(message))
-        return np.array(found[1:], np.uint32)
+        return np.array(stop_and_rows[1:], np.uint32)
 
     def match_batch(self, messages: pa.Table) -> pa.Table:
-        """All pairs of a message's row and a subscription's id."""
+        """Return all pairs of a message's row and a subscription's id."""
         return self.matcher.match_batch(messages)
 
     def rows_of_batch(self, messages: pa.Table) -> list[NDArray[np.int64]]:
-        """The rows of the subscriptions that each message answers, from `match_batch`."""
-        found = self.match_batch(messages)
-        rows = found["subscription"].cast(pa.string()).cast(pa.int64()).to_numpy()
-        ends = np.searchsorted(found["event"].to_numpy(), np.arange(1, messages.num_rows))
-        return [np.sort(own) for own in np.split(rows, ends)]  # they come by id, a text
+        """Return the rows of the subscriptions that each message matches, by `match_batch`."""
+        matches = self.match_batch(messages)
+        rows = matches["subscription"].cast(pa.string()).cast(pa.int64()).to_numpy()
+        ends = np.searchsorted(matches["event"].to_numpy(), np.arange(1, messages.num_rows))
+        return [
+            np.sort(message_rows) for message_rows in np.split(rows, ends)
+        ]  # `match_batch` sorts them by id, which is a string
 
 
 def of_workload(workload: Workload) -> Ours:
-    """One subscription for each constraint; its row is the constraint's number."""
+    """Return a matcher with a subscription for each constraint, whose row is its number."""
     matcher = Matcher()
     relations = [FUNCTIONS[code].name for code in workload.relations.tolist()]
     ids = list(map(str, range(len(workload))))
@@ -77,16 +79,16 @@ def of_workload(workload: Workload) -> Ours:
 
 
 def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
-    """One subscription for each predicate, of many filters.
+    """Return a matcher with a subscription for each predicate.
 
-    Written out, such an expression can be longer than what the reader takes; the filters go in as
-    they would come out of it.
+    As text, such an expression can exceed the limit of the parser, so the filters are added in
+    normal form.
     """
     matcher = Matcher()
     matcher._segments.add(
         [
-            Subscription(str(number), None, str(number), NEVER_EXPIRES, tuple(own))
-            for number, own in enumerate(filters)
+            Subscription(str(number), None, str(number), NEVER_EXPIRES, tuple(predicate_filters))
+            for number, predicate_filters in enumerate(filters)
         ],
         replace=False,
     )
@@ -94,5 +96,5 @@ def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
 
 
 def table_of(messages: Geometries) -> pa.Table:
-    """Messages as a table of events."""
+    """Return messages as a table of events."""
     return pa.table({ATTRIBUTE: pa.array(shapely.to_wkb(messages), pa.binary())})

@@ -1,21 +1,21 @@
-"""What a careful user of Shapely would write to match a message against constraints on regions.
+"""Shapely as a peer: what a careful user would write to match a message with constraints.
 
-Two ways, since neither wins everywhere; a comparison with Shapely takes the faster one.
+There are two methods, since neither is always faster; comparisons take the faster one.
 
-`TreeForEachRelation` keeps an STRtree for each relation and asks it the GEOS predicate that
-decides the relation, or comes nearest to it, of the prepared message:
+`TreeForEachRelation` has an STRtree for each relation, and queries it with the prepared message by
+the GEOS predicate that decides the relation, or comes nearest to it:
 
-- disjoint: all but those that intersect; meets: touches; overlaps: overlaps;
+- disjoint: all regions that do not intersect; meets: touches; overlaps: overlaps;
 - contains: contains_properly; covers: boxes within, not contained properly, then covers;
-- inside, covered-by: regions whose box holds the message's, found by one corner of it, then
+- inside, covered-by: regions whose box contains the message's, found by a corner of it, then
   contains_properly and covers of the region, prepared once for all messages;
-- equals: regions of the same box, found in a dictionary, then equals.
+- equals: regions with the same box, found in a dictionary, then equals.
 
-`BoundaryFirst` cuts the message's boundary into short pieces and asks one tree which boxes they
-touch. Every other region is apart from the boundary, so one of its points tells whether it lies in
-the message. What is touched is decided by predicates as above.
+`BoundaryFirst` cuts the message's boundary into short pieces and queries one tree for the boxes
+that they touch. All other regions lie apart from the boundary, so one point of a region tells
+whether it lies in the message. Touched regions are decided by predicates as above.
 
-Both answer with the numbers of all constraints that hold, in ascending order.
+Both return the numbers of all constraints that hold, ascending.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from fencepost.geometry.relation import RELATIONS
 from fencepost.testing import Geometries
 
 Rows = NDArray[np.int64]
-_PIECES = 128  # of a message's boundary, about
+_PIECES = 128  # the approximate number of pieces of a message's boundary
 _DISJOINT, _MEETS, _OVERLAPS, _EQUALS, _INSIDE, _CONTAINS, _COVERS, _COVERED_BY = range(
     len(RELATIONS)
 )
 
 
 class Peer(Protocol):
-    """A way to match with Shapely."""
+    """A method that matches with Shapely."""
 
     name: ClassVar[str]
 
     def __init__(self, workload: Workload) -> None: ...
 
     def match(self, message: BaseGeometry) -> Rows:
-        """The constraints that a message satisfies."""
+        """Return the constraints that a message satisfies."""
 
 
 def _where(rows: Rows, holds: Any) -> Rows:
@@ -55,7 +55,7 @@ def _where(rows: Rows, holds: Any) -> Rows:
 
 
 class _Bucket:
-    """The constraints of one relation: their numbers, regions, boxes, and a tree."""
+    """The constraints of one relation: their numbers, regions and boxes, and a tree."""
 
     def __init__(self, rows: Rows, regions: Geometries) -> None:
         self.rows = rows
@@ -65,19 +65,19 @@ class _Bucket:
 
     def boxes_within(self, message: BaseGeometry) -> Rows:
         x0, y0, x1, y1 = message.bounds
-        found: Rows = self.tree.query(message)
-        box = self.boxes[found].T
-        return _where(found, (box[0] >= x0) & (box[1] >= y0) & (box[2] <= x1) & (box[3] <= y1))
+        candidates: Rows = self.tree.query(message)
+        box = self.boxes[candidates].T
+        return _where(candidates, (box[0] >= x0) & (box[1] >= y0) & (box[2] <= x1) & (box[3] <= y1))
 
     def boxes_around(self, message: BaseGeometry) -> Rows:
         x0, y0, x1, y1 = message.bounds
-        found: Rows = self.tree.query(shapely.points(x0, y0))
-        box = self.boxes[found].T
-        return _where(found, (box[0] <= x0) & (box[1] <= y0) & (box[2] >= x1) & (box[3] >= y1))
+        candidates: Rows = self.tree.query(shapely.points(x0, y0))
+        box = self.boxes[candidates].T
+        return _where(candidates, (box[0] <= x0) & (box[1] <= y0) & (box[2] >= x1) & (box[3] >= y1))
 
 
 class _Shared:
-    """Equals, inside and covered-by, which both ways decide alike."""
+    """Equals, inside and covered-by, which both methods decide in the same way."""
 
     def __init__(self, workload: Workload) -> None:
         self.buckets = [
@@ -109,12 +109,12 @@ class _Shared:
         return bucket.rows[_unequal(bucket, around, message)]
 
 
-def _unequal(bucket: _Bucket, found: Rows, message: BaseGeometry) -> Rows:
-    """Those of the regions found that do not equal the message."""
-    alike = (bucket.boxes[found] == message.bounds).all(axis=1)
-    if alike.any():
-        alike[alike] = shapely.equals(message, bucket.regions[found[alike]])
-    return _where(found, ~alike)
+def _unequal(bucket: _Bucket, candidates: Rows, message: BaseGeometry) -> Rows:
+    """Return the candidates that do not equal the message."""
+    is_equal = (bucket.boxes[candidates] == message.bounds).all(axis=1)
+    if is_equal.any():
+        is_equal[is_equal] = shapely.equals(message, bucket.regions[candidates[is_equal]])
+    return _where(candidates, ~is_equal)
 
 
 class TreeForEachRelation:
@@ -126,9 +126,9 @@ class TreeForEachRelation:
         self._shared = _Shared(workload)
 
     def match(self, message: BaseGeometry) -> Rows:
-        """The constraints that a message satisfies; it is prepared here."""
+        """Return the constraints that a message satisfies; prepares the message."""
         shapely.prepare(message)
-        found = [
+        matches = [
             self._disjoint(message),
             self._query(_MEETS, message, "touches"),
             self._query(_OVERLAPS, message, "overlaps"),
@@ -139,7 +139,7 @@ class TreeForEachRelation:
             self._shared.covered_by(message),
         ]
         shapely.destroy_prepared(message)
-        return np.sort(np.concatenate(found))
+        return np.sort(np.concatenate(matches))
 
     def _query(self, relation: int, message: BaseGeometry, predicate: str) -> Rows:
         bucket = self._shared.buckets[relation]
@@ -160,7 +160,7 @@ class TreeForEachRelation:
 
 
 class BoundaryFirst:
-    """One tree, asked first what the message's boundary touches."""
+    """One tree, which is queried first for the boxes that the message's boundary touches."""
 
     name: ClassVar[str] = "Shapely, boundary first"
 
@@ -178,7 +178,7 @@ class BoundaryFirst:
         self._disjoint = relations == _DISJOINT
 
     def match(self, message: BaseGeometry) -> Rows:
-        """The constraints that a message satisfies; it is prepared here."""
+        """Return the constraints that a message satisfies; prepares the message."""
         shapely.prepare(message)
         touched = self._touched(message)
         inside = self._untouched_inside(message, touched)
@@ -203,12 +203,12 @@ class BoundaryFirst:
         return np.flatnonzero(holds)
 
     def _touched(self, message: BaseGeometry) -> Rows:
-        """The constraints whose box touches that of a piece of the message's boundary."""
+        """Return the constraints whose box touches that of a piece of the message's boundary."""
         ring = shapely.segmentize(message, message.length / _PIECES)
         points = shapely.get_coordinates(ring)
         low = np.minimum(points[:-1], points[1:])
         high = np.maximum(points[:-1], points[1:])
-        # A piece's ends are rounded, so it may lie beside the boundary: its box is a bit wider.
+        # The ends of a piece are rounded and may lie beside the boundary, so its box is widened.
         slack = 1e-12 * np.abs(points).max()
         pieces = shapely.box(*(low - slack).T, *(high + slack).T)
         bucket = self._near_boundary
@@ -231,9 +231,9 @@ class BoundaryFirst:
         rows = rows[(box[0] >= x0) & (box[1] >= y0) & (box[2] <= x1) & (box[3] <= y1)]
         rows = rows[~shapely.contains_properly(message, self._regions[rows])]
         rows = rows[shapely.covers(message, self._regions[rows])]
-        alike = (shapely.bounds(self._regions[rows]) == message.bounds).all(axis=1)
-        alike[alike] = shapely.equals(message, self._regions[rows[alike]])
-        return _where(rows, ~alike)
+        is_equal = (shapely.bounds(self._regions[rows]) == message.bounds).all(axis=1)
+        is_equal[is_equal] = shapely.equals(message, self._regions[rows[is_equal]])
+        return _where(rows, ~is_equal)
 
 
 PEERS: tuple[type[Peer], ...] = (TreeForEachRelation, BoundaryFirst)

@@ -1,4 +1,4 @@
-"""Predicates in the paper's sense: disjunctions of filters, each of two constraints."""
+"""`Predicates`: disjunctions of filters, each of two constraints of a workload."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Predicates:
-    """Pairs of constraints of a workload, and the predicate that each pair is a filter of."""
+    """Pairs of constraints of a workload, which are filters, and the predicate of each."""
 
     workload: Workload
     pairs: Rows  # (filters, 2)
@@ -31,27 +31,27 @@ class Predicates:
     count: int
 
     def holding(self, constraints: Rows) -> Rows:
-        """The predicates of which a filter holds, given the constraints that hold."""
+        """Return the predicates with a filter that holds, given the constraints that hold."""
         holds = np.zeros(len(self.workload), bool)
         holds[constraints] = True
         return np.unique(self.owner[holds[self.pairs].all(axis=1)])
 
     def filters(self) -> list[list[Filter]]:
-        """The filters of each predicate."""
+        """Return the filters of each predicate."""
         terms = [
             term(region, int(code))
             for region, code in zip(self.workload.regions, self.workload.relations, strict=True)
         ]
-        found: list[list[Filter]] = [[] for _ in range(self.count)]
+        by_predicate: list[list[Filter]] = [[] for _ in range(self.count)]
         for (first, second), owner in zip(self.pairs.tolist(), self.owner.tolist(), strict=True):
-            found[owner].append((terms[first], terms[second]))
-        return found
+            by_predicate[owner].append((terms[first], terms[second]))
+        return by_predicate
 
 
 def pair_up(workload: Workload, count: int, seed: int) -> Predicates:
-    """All constraints of a workload in pairs at random, dealt out to `count` predicates.
+    """Return random pairs of all constraints of a workload, distributed over `count` predicates.
 
-    Where there are fewer pairs than that, to as many predicates as there are pairs.
+    If there are fewer pairs, there are as many predicates as pairs.
     """
     rng = np.random.default_rng([seed, 6])
     order = rng.permutation(len(workload))
@@ -61,16 +61,16 @@ def pair_up(workload: Workload, count: int, seed: int) -> Predicates:
 
 
 def term(region: BaseGeometry, code: int) -> Term:
-    """A constraint: the message's area has the relation of this code to a region."""
+    """Return the constraint that the message's area has a relation, by code, to a region."""
     column = Column(ColumnKind.GEOMETRY, Property(ATTRIBUTE))
     return Term(RelateCheck(column, FUNCTIONS[code], Geometry(region)), False)
 
 
 def simplified(filters: Sequence[Sequence[Filter]]) -> list[list[Filter]]:
-    """Each predicate's filters after simplification."""
-    return [list(simplify(own).filters) for own in filters]
+    """Return each predicate's filters after simplification."""
+    return [list(simplify(predicate_filters).filters) for predicate_filters in filters]
 
 
 def size(filters: Sequence[Sequence[Filter]]) -> int:
-    """How many constraints the filters have."""
-    return sum(len(one) for own in filters for one in own)
+    """Return the number of constraints in all filters."""
+    return sum(len(terms) for predicate_filters in filters for terms in predicate_filters)

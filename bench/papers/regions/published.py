@@ -1,21 +1,20 @@
 """The numbers that the paper prints.
 
 Konstantinidis, Carzaniga, Wolf: "A Content-Based Publish/Subscribe Matching Algorithm for 2D
-Spatial Objects", Middleware 2011, section 5. Measured by them on an Intel i5 with 6 GB, in C++,
-one thread. Their figures 4a, 4b and 5 are drawn without numbers, so only what the text says of
-them is here.
+Spatial Objects", Middleware 2011, section 5. They measured on an Intel i5 with 6 GB, in C++, one
+thread. Figures 4a, 4b and 5 are drawn without numbers, so their numbers here are from the text.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# Figure 4a: errors of Algorithm 1 in percent, by points per universe half-length, and how much
-# faster than CGAL's exact polygon intersection it was at the first of the two densities.
+# Figure 4a: errors of Algorithm 1 in percent, by points per universe half-length, and its speed-up
+# over CGAL's exact polygon intersection at the first density.
 ERROR_PERCENT = {2_000: 0.089, 12_000: 0.015}
 SPEED_UP_AT_2000 = 6.0
 
-# Figure 5: the value that the text explains (not necessarily one that was measured).
+# Figure 5: the example of the text, which need not be a measured value.
 EXAMPLE_GAIN_PERCENT = {10_000: 0.02}
 
 

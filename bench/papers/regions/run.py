@@ -1,4 +1,4 @@
-"""The figures by name."""
+"""`run`: measures a figure by its name."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ FIGURES: dict[str, Any] = {
 
 
 def run(figure: str, *, quick: bool, seed: int, source: str | None, progress: Progress) -> Report:
-    """Measure one figure; without a source, real maps are used where they are there."""
-    chosen = FIGURES[figure]
+    """Measure one figure.
+
+    source : "real" or "synthetic" maps; real if the data exist and this is None.
+    """
+    module = FIGURES[figure]
     if source is None:
         source = "real" if workloads.real_data_is_there() else "synthetic"
-    report: Report = chosen.run(
-        chosen.QUICK if quick else chosen.FULL, seed=seed, source=source, progress=progress
+    report: Report = module.run(
+        module.QUICK if quick else module.FULL, seed=seed, source=source, progress=progress
     )
     return report

@@ -1,7 +1,7 @@
-"""Seeded regions in the unit square: the paper's own, small ones like those of maps, messages.
+"""Seeded regions in the unit square: the paper's large regions, small regions, and messages.
 
-Konstantinidis, Carzaniga, Wolf, section 5. A region is made of points in a box, some of them on
-its sides, put in the order in which they are seen from their middle: no two segments then cross.
+Konstantinidis, Carzaniga, Wolf, section 5. A region consists of random points in a box, some of
+them on its sides, sorted by their direction from their mean: so no two segments cross.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fencepost.testing import Geometries
 
 Floats = NDArray[np.float64]
 MESSAGE_TYPES = ("A", "B", "C")
-LEAST_SHARE, MOST_SHARE = 0.01, 0.25  # of the universe: the area of a message's box
+MIN_SHARE, MAX_SHARE = 0.01, 0.25  # the area of a message's box, as a share of the universe
 _BATCH = 20_000
 
 
-def large_regions(rng: np.random.Generator, count: int, least_area: float = 0.1) -> Geometries:
-    """The paper's synthetic regions: 4 to 20 points, an area of at least a tenth."""
-    found: list[Geometries] = []
+def large_regions(rng: np.random.Generator, count: int, min_area: float = 0.1) -> Geometries:
+    """Return the paper's synthetic regions: 4 to 20 points, an area of at least a tenth."""
+    batches: list[Geometries] = []
     missing = count
     while missing > 0:
         corners = np.sort(rng.random((_BATCH, 2, 2)), axis=1)
@@ -28,14 +28,14 @@ def large_regions(rng: np.random.Generator, count: int, least_area: float = 0.1)
         batch = np.concatenate(
             [_in_boxes(rng, corners[points == size], size) for size in range(4, 21)]
         )
-        batch = batch[shapely.area(batch) >= least_area]
-        found.append(rng.permuted(batch)[:missing])
-        missing -= len(found[-1])
-    return np.concatenate(found)
+        batch = batch[shapely.area(batch) >= min_area]
+        batches.append(rng.permuted(batch)[:missing])
+        missing -= len(batches[-1])
+    return np.concatenate(batches)
 
 
 def _in_boxes(rng: np.random.Generator, corners: Floats, size: int) -> Geometries:
-    """A region of `size` points in each box, three or four of them on different sides."""
+    """Return a region of `size` points in each box, with three or four on different sides."""
     low, high = corners[:, 0], corners[:, 1]
     places = rng.random((len(corners), size, 2))
     places[:, 0, 0], places[:, 1, 0] = 0, 1
@@ -46,53 +46,55 @@ def _in_boxes(rng: np.random.Generator, corners: Floats, size: int) -> Geometrie
 
 
 def _rings(points: Floats) -> Geometries:
-    """Simple polygons of points (n, size, 2), each seen whole from the middle of its points."""
-    away = points - points.mean(axis=1, keepdims=True)
-    order = np.argsort(np.arctan2(away[..., 1], away[..., 0]), axis=1)
+    """Return simple polygons of points (n, size, 2), star-shaped about the mean of their points."""
+    offsets = points - points.mean(axis=1, keepdims=True)
+    order = np.argsort(np.arctan2(offsets[..., 1], offsets[..., 0]), axis=1)
     rings: Geometries = shapely.polygons(np.take_along_axis(points, order[..., None], axis=1))
     return rings
 
 
 def small_regions(rng: np.random.Generator, count: int) -> Geometries:
-    """Regions of 4 to 24 points, spread evenly; some overlap, most are apart."""
-    across = int(np.ceil(np.sqrt(count)))
-    cells = rng.choice(across * across, count, replace=False)
-    centres = np.column_stack((cells % across, cells // across)) + 0.25 + rng.random((count, 2)) / 2
-    reach = 0.15 + 0.55 * rng.random(count) ** 2
+    """Return regions of 4 to 24 points, spread evenly; some overlap, most are disjoint."""
+    columns = int(np.ceil(np.sqrt(count)))
+    cells = rng.choice(columns * columns, count, replace=False)
+    centres = (
+        np.column_stack((cells % columns, cells // columns)) + 0.25 + rng.random((count, 2)) / 2
+    )
+    radius = 0.15 + 0.55 * rng.random(count) ** 2
     sizes = rng.integers(4, 25, count)
     regions = np.empty(count, object)
     for size in range(4, 25):
-        own = np.flatnonzero(sizes == size)
-        stars = centres[own, None] + reach[own, None, None] * _stars(rng, len(own), size, 0.5)
-        regions[own] = shapely.polygons((stars + 0.5) / (across + 1))
+        rows = np.flatnonzero(sizes == size)
+        stars = centres[rows, None] + radius[rows, None, None] * _stars(rng, len(rows), size, 0.5)
+        regions[rows] = shapely.polygons((stars + 0.5) / (columns + 1))
     return regions
 
 
 def _stars(rng: np.random.Generator, count: int, size: int, roughness: float) -> Floats:
-    """Points (count, size, 2) round the origin, at most 1 away from it."""
+    """Return points (count, size, 2) around the origin, at distances of at most 1."""
     angles = (np.arange(size) + 0.5 * rng.random((count, size))) * (2 * np.pi / size)
-    reach = 1 - roughness * rng.random((count, size))
-    return np.stack((reach * np.cos(angles), reach * np.sin(angles)), axis=-1)
+    radius = 1 - roughness * rng.random((count, size))
+    return np.stack((radius * np.cos(angles), radius * np.sin(angles)), axis=-1)
 
 
 def messages(rng: np.random.Generator, kind: str, count: int) -> Geometries:
-    """Messages whose box takes between 1 and 25 % of the universe, somewhere within it.
+    """Return messages whose boxes take 1 to 25 % of the universe, at random places.
 
     A: round, 6 to 10 points, nearly square. B: irregular, 30 to 50 points. C: long and narrow, 4
-    or 5 points from one corner of its box to the opposite one.
+    or 5 points from one corner of its box to the opposite corner.
     """
     make = {"A": _round, "B": _irregular, "C": _narrow}[kind]
     stretch = {"A": 0.1, "B": 0.65, "C": 0.65}[kind]
-    made = []
+    polygons = []
     for _ in range(count):
-        share = rng.uniform(LEAST_SHARE, MOST_SHARE)
+        share = rng.uniform(MIN_SHARE, MAX_SHARE)
         aspect = np.exp(rng.uniform(-stretch, stretch))
         size = np.sqrt(share) * np.array([aspect, 1 / aspect])
         points = make(rng)
         low, high = points.min(axis=0), points.max(axis=0)
         corner = rng.random(2) * (1 - size)
-        made.append(shapely.polygons(corner + (points - low) / (high - low) * size))
-    return np.array(made, object)
+        polygons.append(shapely.polygons(corner + (points - low) / (high - low) * size))
+    return np.array(polygons, object)
 
 
 def _round(rng: np.random.Generator) -> Floats:

@@ -1,4 +1,4 @@
-"""Constraints on regions: which polygons, which relations, and what is said of their origin."""
+"""Workloads of constraints on regions: polygons, relations, and a description of their origin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONTIGUOUS = shapely.box(-125, 24, -66, 50)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Constraints "the message's area has this relation to that region", one a predicate."""
+    """Constraints, one for each predicate: a region, and the relation of the message to it."""
 
     name: str
     regions: Geometries
@@ -40,7 +40,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class MapLayer:
-    """A data set of the paper, and what stands in for it."""
+    """A data set of the paper, and the map layer that stands in for it."""
 
     name: str
     published_count: int
@@ -72,24 +72,24 @@ MAP_LAYERS = (
 
 
 def density(points: float) -> float:
-    """Samples for each unit of length: "points per universe half-length"."""
+    """Return samples for each unit of length, from the paper's points per universe half-length."""
     return points / HALF_LENGTH
 
 
 def draw_relations(rng: np.random.Generator, count: int, *, first: int = 0) -> NDArray[np.uint8]:
-    """One of the relations from code `first` on for each constraint, all equally likely."""
+    """Return a random relation for each constraint, uniform among codes from `first` on."""
     return rng.integers(first, len(RELATIONS), count).astype(np.uint8)
 
 
 def large(seed: int, count: int) -> Workload:
-    """The paper's synthetic regions: large and overlapping."""
+    """Return the paper's synthetic regions: large and overlapping."""
     rng = np.random.default_rng([seed, 1])
     regions = shapes.large_regions(rng, count)
     return Workload("large regions", regions, draw_relations(rng, count), "synthetic")
 
 
 def small(seed: int, count: int, *, without_disjoint: bool = False) -> Workload:
-    """Small regions, most of them apart."""
+    """Return small regions, most of them disjoint."""
     rng = np.random.default_rng([seed, 2])
     regions = shapes.small_regions(rng, count)
     relations = draw_relations(rng, count, first=DISJOINT + 1 if without_disjoint else 0)
@@ -97,14 +97,14 @@ def small(seed: int, count: int, *, without_disjoint: bool = False) -> Workload:
 
 
 def of_layer(seed: int, layer: MapLayer, source: str, share: float = 1.0) -> Workload:
-    """As many constraints as the paper's data set had (or a share of them).
+    """Return as many constraints as the paper's data set had, or a share of them.
 
-    source : "real", which must be there, or "synthetic".
+    source : "real", if the data exist, or "synthetic".
     """
     count = max(8, round(layer.published_count * share))
     if source == "synthetic":
-        made = small(seed, count)
-        return Workload(layer.name, made.regions, made.relations, "synthetic small regions")
+        workload = small(seed, count)
+        return Workload(layer.name, workload.regions, workload.relations, "synthetic small regions")
     if not data.is_there(layer.layer):
         raise FencepostError(
             f"there is no {layer.layer}.parquet in {data.folder()}: name its folder in "
@@ -116,26 +116,26 @@ def of_layer(seed: int, layer: MapLayer, source: str, share: float = 1.0) -> Wor
 
 
 def real_data_is_there() -> bool:
-    """Whether all map layers can be read."""
+    """Return whether all map layers exist."""
     return all(data.is_there(layer.layer) for layer in MAP_LAYERS)
 
 
 def messages(seed: int, kind: str, count: int) -> Geometries:
-    """Messages of one of the paper's types A, B, C."""
+    """Return messages of one of the paper's types A, B, C."""
     return shapes.messages(np.random.default_rng([seed, 4, ord(kind)]), kind, count)
 
 
 def large_messages(seed: int, count: int) -> Geometries:
-    """Messages made like the large regions."""
+    """Return messages that are drawn like the large regions."""
     return shapes.large_regions(np.random.default_rng([seed, 5]), count)
 
 
 def _groups(layer: str) -> list[Geometries]:
-    """The polygons of a layer, place by place."""
+    """Return the polygons of a layer, grouped by place."""
     if layer == _OSM:
-        wanted = ["landuse", "natural"]
+        keys = ["landuse", "natural"]
         places = ("andorra", "liechtenstein", "north-bayreuth")
-        return [data.read(layer, key=wanted, region=[place]) for place in places]
+        return [data.read(layer, key=keys, region=[place]) for place in places]
     polygons = data.read(layer)
     if layer == _TRACTS:
         polygons = polygons[shapely.covers(_CONTIGUOUS, polygons)]
@@ -143,10 +143,10 @@ def _groups(layer: str) -> list[Geometries]:
 
 
 def tiled(rng: np.random.Generator, groups: Sequence[Geometries], count: int) -> Geometries:
-    """So many polygons in the unit square: each group stretched to a tile, copied as needed.
+    """Return `count` polygons in the unit square: each group fills a tile, copied as needed.
 
-    Copies are whole but for the last ones, which are thinned out. Polygons that rounding makes
-    invalid are left out, so there may be a few less than asked for.
+    Of the last copies only a random part is taken. Polygons that rounding makes invalid are left
+    out, so the result may have a few less.
     """
     tiles = list(groups)
     while sum(map(len, tiles)) < count:
@@ -176,7 +176,7 @@ def _stretched(
 
 
 def _usable(polygons: Geometries) -> Geometries:
-    """Those that rounding left valid."""
+    """Return the polygons that are still valid after rounding."""
     bad = [problem.row for problem in Shapes.read(polygons).problems]
     kept: Geometries = np.delete(polygons, bad)
     return kept

@@ -1,4 +1,4 @@
-"""What the answers are, by comparing every subscription: NumPy alone, no index."""
+"""Brute force: compares each message with all subscriptions, by NumPy and without an index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.papers.spatiotextual.token_sets import Ints, TokenBoxes
 
 
 def answers(subscriptions: TokenBoxes, messages: TokenBoxes, vocabulary: int) -> list[Ints]:
-    """The rows of the subscriptions that each message matches, ascending."""
+    """Return the rows of the subscriptions that each message matches, ascending."""
     return [_answer(subscriptions, messages, row, vocabulary) for row in range(len(messages))]
 
 
@@ -21,6 +21,6 @@ def _answer(subscriptions: TokenBoxes, messages: TokenBoxes, row: int, vocabular
     sizes = subscriptions.start[near + 1] - subscriptions.start[near]
     ends = np.cumsum(sizes)
     places = np.arange(sizes.sum()) + np.repeat(subscriptions.start[near] - (ends - sizes), sizes)
-    lacking = np.concatenate(([0], np.cumsum(missing[subscriptions.tokens[places]])))
-    found: Ints = near[lacking[ends] == lacking[ends - sizes]]
-    return found
+    missing_before = np.concatenate(([0], np.cumsum(missing[subscriptions.tokens[places]])))
+    matches: Ints = near[missing_before[ends] == missing_before[ends - sizes]]
+    return matches

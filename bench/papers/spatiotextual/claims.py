@@ -1,4 +1,4 @@
-"""Whether what the paper says of its figures came out: orders of times or of sizes."""
+"""Claims of the paper about orders of times or sizes, and verdicts on whether they reproduce."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 from bench.report import Table
 
-Setting = tuple[str, int]  # a kind of message, and its tokens
+Setting = tuple[str, int]  # a kind of message, and its number of tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The first of two methods needs less than the second, for these kinds of messages."""
+    """The claim that one method needs less than another, for some kinds of messages."""
 
     less: str
     more: str
-    kinds: tuple[str, ...] = ()  # all, if empty
+    kinds: tuple[str, ...] = ()  # all kinds if empty
 
     def __str__(self) -> str:
         where = f" ({', '.join(self.kinds)})" if self.kinds else ""
@@ -29,7 +29,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """In how many settings a claim holds, and how far apart the two are in the median."""
+    """The number of settings in which a claim holds, and the median ratio of the two methods."""
 
     claim: str
     holds: int
@@ -38,60 +38,65 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """Whether it reproduces."""
+        """Whether the claim reproduces: yes, mostly or no."""
         if self.holds == self.settings:
             return "yes"
         return "mostly" if self.holds >= 0.75 * self.settings else "no"
 
     def plain(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+        """Return the numbers for JSON."""
         return {**asdict(self), "reproduces": self.word}
 
 
 def judge(
     claims: Iterable[Claim], measured: Mapping[Setting, Mapping[str, float]]
 ) -> list[Verdict]:
-    """What the measured values say of each claim."""
-    found = []
+    """Return the verdict on each claim, given measured values."""
+    verdicts = []
     for claim in claims:
         ratios = np.array(
             [
-                own[claim.more] / own[claim.less]
-                for (kind, _), own in measured.items()
+                values[claim.more] / values[claim.less]
+                for (kind, _), values in measured.items()
                 if not claim.kinds or kind in claim.kinds
             ]
         )
-        found.append(
+        verdicts.append(
             Verdict(str(claim), int((ratios > 1).sum()), len(ratios), float(np.median(ratios)))
         )
-    return found
+    return verdicts
 
 
 def chain(*names: str) -> tuple[Claim, ...]:
-    """Each of these needs less than the next."""
+    """Return the claims that each method needs less than the next."""
     return tuple(Claim(less, more) for less, more in pairwise(names))
 
 
 def table(title: str, verdicts: Sequence[Verdict]) -> Table:
-    """The verdicts, for a report."""
+    """Return a table of verdicts."""
     rows = [
-        [one.claim, f"{one.holds} of {one.settings}", f"{one.ratio:.2f}", one.word]
-        for one in verdicts
+        [
+            verdict.claim,
+            f"{verdict.holds} of {verdict.settings}",
+            f"{verdict.ratio:.2f}",
+            verdict.word,
+        ]
+        for verdict in verdicts
     ]
     return Table(title, ["the paper says", "holds in", "ratio, median of them", "reproduces"], rows)
 
 
 def sentence(what: str, verdicts: Sequence[Verdict]) -> str:
-    """One line that says whether an order reproduces."""
-    words = [one.word for one in verdicts]
+    """Return a sentence that says whether an order reproduces."""
+    words = [verdict.word for verdict in verdicts]
     if all(word == "yes" for word in words):
         return f"{what}: reproduces in every setting."
-    good = [one.claim for one in verdicts if one.word != "no"]
-    bad = [one.claim for one in verdicts if one.word == "no"]
-    parts = [f"{', '.join(good)}: yes or mostly"] if good else []
-    parts += [f"{', '.join(bad)}: no"] if bad else []
+    reproduced = [verdict.claim for verdict in verdicts if verdict.word != "no"]
+    failed = [verdict.claim for verdict in verdicts if verdict.word == "no"]
+    parts = [f"{', '.join(reproduced)}: yes or mostly"] if reproduced else []
+    parts += [f"{', '.join(failed)}: no"] if failed else []
     return (
         f"{what}: reproduces in part ({'; '.join(parts)})."
-        if good
+        if reproduced
         else f"{what}: does not reproduce."
     )

@@ -9,8 +9,8 @@ from fencepost.papers.spatiotextual.static_trees import Kind
 from fencepost.papers.spatiotextual.token_order import Order
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex, build
 
-LEAST, MOST = 25, 50  # entries of a node, as in the paper
-CELLS = 10_000  # of the locality-aware order, as in the paper
+MIN_ENTRIES, MAX_ENTRIES = 25, 50  # of a node, as in the paper
+CELLS = 10_000  # of the grid for the locality-aware order, as in the paper
 ORDERS: tuple[Order, ...] = ("random", "df", "idf", "locality")
 NAMES: dict[Kind, str] = {
     "rt": "Rt-tree",
@@ -23,7 +23,7 @@ NAMES: dict[Kind, str] = {
 
 
 def method(workload: Workload, kind: Kind, order: Order = "locality", name: str = "") -> Method:
-    """One of the kinds, built with the paper's parameters."""
+    """Build an index of a kind with the paper's parameters."""
     few = workload.subscriptions.first(WARM_UP)
     _build(few, kind, order)  # compiles
     index, seconds = timed(lambda: _build(workload.subscriptions, kind, order))
@@ -35,15 +35,15 @@ def method(workload: Workload, kind: Kind, order: Order = "locality", name: str 
     )
 
 
-def _build(given: TokenBoxes, kind: Kind, order: Order) -> SpatioTextualIndex:
+def _build(subscriptions: TokenBoxes, kind: Kind, order: Order) -> SpatioTextualIndex:
     return build(
         kind,
-        given.boxes,
-        given.start,
-        given.tokens,
+        subscriptions.boxes,
+        subscriptions.start,
+        subscriptions.tokens,
         order=order,
         cells=CELLS,
-        least=LEAST,
-        most=MOST,
+        min_entries=MIN_ENTRIES,
+        max_entries=MAX_ENTRIES,
         seed=0,
     )

@@ -1,9 +1,9 @@
-"""What memory allows: reads that wait for one another, and reads that do not.
+"""Lower bounds on the time of a message from the latency of memory.
 
-An index that does not fit into the caches cannot answer faster than it can fetch the lines it
-needs. A chase follows pointers in a random cycle through as many bytes as the index has, so that
-each read waits for the one before; a gather reads at random places that are known beforehand, so
-that the processor fetches many lines at once.
+An index that exceeds the caches cannot answer faster than it can fetch the cache lines it needs. A
+chase follows pointers in a random cycle through as many bytes as the index has, so that each read
+waits for the previous read. A gather reads at random addresses that are known in advance, so that
+the processor fetches many lines at the same time.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from bench.compiling import compiled
 from bench.papers.spatiotextual.methods import timed
 from bench.papers.spatiotextual.token_sets import Ints
 
-_LINE = 8  # numbers of 8 bytes in a line of the cache
+_LINE = 8  # numbers of 8 bytes in a cache line
 _READS = 1_000_000
 _ROUNDS = 5
-# A message reads the head of each token's list; then the first line of each list; then, for each
-# answer, its other tokens and its row.
+# The steps of a message: read the head of each token's list; read the first line of each list; read
+# the other tokens and the row of each answer.
 STEPS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Nanoseconds a read, in an array of so many bytes: best of some rounds."""
+    """Nanoseconds for each read in an array of `nbytes` bytes, best of several rounds."""
 
     nbytes: int
     chase_ns: float
     gather_ns: float
 
     def plain(self) -> dict[str, float]:
-        """The numbers, for JSON."""
+        """Return the numbers for JSON."""
         return asdict(self)
 
-    def least_us(self, tokens: float, answers: float) -> float:
-        """Microseconds a message, if reads never wait for one another, not even across messages."""
+    def min_us(self, tokens: float, answers: float) -> float:
+        """Return microseconds for each message if all reads overlap, even across messages."""
         return reads(tokens, answers) * self.gather_ns / 1e3
 
     def in_steps_us(self, tokens: float, answers: float) -> float:
-        """The same for a message alone: the reads of a step at once, step after step."""
-        return self.least_us(tokens, answers) + STEPS * self.chase_ns / 1e3
+        """Return microseconds if the reads of a step overlap, but steps and messages do not."""
+        return self.min_us(tokens, answers) + STEPS * self.chase_ns / 1e3
 
     def waiting_us(self, tokens: float, answers: float) -> float:
-        """The same if each read waits for the one before."""
+        """Return microseconds if each read waits for the previous read."""
         return reads(tokens, answers) * self.chase_ns / 1e3
 
 
 def reads(tokens: float, answers: float) -> float:
-    """Lines that a message has to read at least: see `STEPS`."""
+    """Return the least number of cache lines that a message has to read; see `STEPS`."""
     return 2 * tokens + 2 * answers
 
 
 def measure(nbytes: int, seed: int = 0) -> Memory:
-    """Time reads in an array of this size."""
+    """Time reads in an array of `nbytes` bytes."""
     lines = max(16, nbytes // (8 * _LINE))
     rng = np.random.default_rng([seed, 15])
     order = rng.permutation(lines)
@@ -65,7 +65,7 @@ def measure(nbytes: int, seed: int = 0) -> Memory:
     place = _chase(array, 0, 10)
     _gather(array, order[:10])
     chases, gathers = [], []
-    for _ in range(_ROUNDS):  # at places that no round before has brought into the caches
+    for _ in range(_ROUNDS):  # at addresses that no earlier round has loaded into the caches
         place, seconds = timed(partial(_chase, array, place, _READS))
         chases.append(seconds)
         places = rng.integers(0, lines, _READS) * _LINE

@@ -1,4 +1,4 @@
-"""What every method of the contest has in common."""
+"""`Method`: a method of the contest, built and ready to be timed."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from numpy.typing import NDArray
 
 from bench.papers.spatiotextual.token_sets import TokenBoxes
 
-# The rows that match, ascending within each message; and where each message's end.
-Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
+# The matching rows, ascending for each message, and where the rows of each message end.
+Matches: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 Built = TypeVar("Built")
-WARM_UP = 64  # subscriptions of a build that is not timed, so that compiling is not
+WARM_UP = 64  # subscriptions of a first build, which compiles and is not timed
 
 
-def _as_it_is(answer: Any) -> Found:
-    found: Found = answer
-    return found
+def _identity(answer: Any) -> Matches:
+    matches: Matches = answer
+    return matches
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A way to match, built.
+    """A method that has been built.
 
-    ready : from messages to what is timed; what it prepares is not.
-    found : from what was timed to rows.
+    ready : from messages to the call that is timed; preparing it is not timed.
+    matches_of : from the result of the call to rows.
     """
 
     name: str
     build_s: float
     nbytes: int
     ready: Callable[[TokenBoxes], Callable[[], Any]]
-    found: Callable[[Any], Found] = _as_it_is
+    matches_of: Callable[[Any], Matches] = _identity
 
 
 def timed(build: Callable[[], Built]) -> tuple[Built, float]:
-    """What is built, and in how many seconds."""
+    """Call `build`. Return its result, and the seconds that it took."""
     began = time.perf_counter()
     return build(), time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""Where subscriptions and messages are: cities, the venues of a map, or anywhere.
+"""Distributions of places in the unit square: cities, the venues of a map, or uniform.
 
-All in the unit square. A place has a district, by which words can differ from place to place.
+Each place has a district; the frequencies of words can depend on the district.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from bench.papers.spatiotextual.token_sets import Floats, Ints
 
 VENUES = "wof_venues_utah"
 _CITIES = 200
-_JITTER = 0.002  # of the side: how far a venue is moved, so that none is there twice
-_ACROSS = 16  # districts of the venues, each way
+_JITTER = 0.002  # standard deviation of the shift of a venue, as a share of the side
+_ACROSS = 16  # rows and columns of districts of venues
 
 
 class Places(Protocol):
-    """Places to draw from."""
+    """A distribution of places."""
 
     districts: int
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Floats, Ints]:
-        """So many points (n, 2), and their districts."""
+        """Return `count` points (n, 2), and their districts."""
 
 
 class Cities:
-    """Cities whose sizes follow Zipf's law, each with its own spread; a city is a district."""
+    """Cities whose sizes follow Zipf's law, with different spreads; each city is a district."""
 
     districts = _CITIES
 
@@ -40,14 +40,14 @@ class Cities:
         self._ends = np.cumsum(weights / weights.sum())
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Floats, Ints]:
-        """Points around the cities."""
-        own = np.minimum(np.searchsorted(self._ends, rng.random(count)), _CITIES - 1)
-        away = rng.standard_normal((count, 2)) * self._spread[own, None]
-        return np.clip(self._centres[own] + away, 0, 1), own
+        """Return points around the cities, and the cities."""
+        city = np.minimum(np.searchsorted(self._ends, rng.random(count)), _CITIES - 1)
+        offset = rng.standard_normal((count, 2)) * self._spread[city, None]
+        return np.clip(self._centres[city] + offset, 0, 1), city
 
 
 class Venues:
-    """Real venues, each moved a little."""
+    """Real venues, slightly shifted at random."""
 
     districts = _ACROSS * _ACROSS
 
@@ -56,24 +56,24 @@ class Venues:
         self._points = (points - low) / (high - low)
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Floats, Ints]:
-        """Points near venues."""
-        chosen = self._points[rng.integers(0, len(self._points), count)]
-        points = np.clip(chosen + _JITTER * rng.standard_normal((count, 2)), 0, 1)
+        """Return points near venues, and their districts."""
+        venues = self._points[rng.integers(0, len(self._points), count)]
+        points = np.clip(venues + _JITTER * rng.standard_normal((count, 2)), 0, 1)
         cell = np.minimum((points * _ACROSS).astype(np.int64), _ACROSS - 1)
         return points, cell[:, 0] * _ACROSS + cell[:, 1]
 
 
 class Anywhere:
-    """Evenly spread; one district."""
+    """Uniform in the square, with one district."""
 
     districts = 1
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Floats, Ints]:
-        """Points of the square."""
+        """Return points of the square, all in district 0."""
         return rng.random((count, 2)), np.zeros(count, np.int64)
 
 
 def read_venues() -> Floats:
-    """The venues' coordinates."""
+    """Return the coordinates of the venues."""
     table = pq.read_table(data.folder() / f"{VENUES}.parquet", columns=["lon", "lat"])
     return np.column_stack([table[name].to_numpy() for name in ("lon", "lat")])

@@ -1,8 +1,8 @@
 """The numbers that the paper prints.
 
-Li, Wang, Wang, Feng: "Location-Aware Publish/Subscribe", KDD 2013, section 6. Measured by them with
-10 million subscriptions on an Intel E5410 of 2.33 GHz with 16 GB, in C++, one thread. Their figures
-6 to 10 are drawn without numbers, so only what the text says of them is here.
+Li, Wang, Wang, Feng: "Location-Aware Publish/Subscribe", KDD 2013, section 6. They measured 10
+million subscriptions on an Intel E5410 of 2.33 GHz with 16 GB, in C++, one thread. Figures 6 to 10
+are drawn without numbers, so their numbers here are from the text.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ DISAGREE = (
 
 
 def bytes_a_subscription(gigabytes: float) -> float:
-    """A published size for one subscription, so that it can be compared at any scale."""
+    """Return a published size divided by the number of subscriptions, in bytes."""
     return gigabytes * 1e9 / SUBSCRIPTIONS

@@ -1,9 +1,10 @@
-"""The list that one would write by hand: each subscription under its rarest token, compiled.
+"""A baseline that one would write by hand: inverted lists by rarest token, compiled.
 
-    token -> its subscriptions, one after the other: box (4 doubles), the other tokens, row
+    token -> its subscriptions: box (4 doubles), the other tokens, row
 
-A message marks its tokens in a bitset, then goes through the list of each: box first, then the
-other tokens, rarest first, against the bitset. No spatial index, no pruning within a list.
+Each subscription is in the list of its rarest token. A message marks its tokens in a bitset, and
+scans the lists of its tokens: it compares the box, then the other tokens, rarest first, with the
+bitset. There is no spatial index, and no pruning within a list.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.compiling import compiled
-from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
+from bench.papers.spatiotextual.methods import WARM_UP, Matches, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, Ints, TokenBoxes, Tokens
 from bench.papers.spatiotextual.workloads import Workload
 
@@ -22,7 +23,7 @@ NAME = "rarest-token list"
 
 
 class Lists(NamedTuple):
-    """The lists, one after the other; `first[t]` to `first[t + 1]` is that of token t."""
+    """All lists, concatenated; entries first[t]:first[t + 1] are the list of token t."""
 
     first: Ints
     boxes: Floats
@@ -32,10 +33,10 @@ class Lists(NamedTuple):
 
 
 def method(workload: Workload) -> Method:
-    """The list, built."""
-    given, vocabulary = workload.subscriptions, workload.topics.vocabulary
-    build(given.first(WARM_UP), vocabulary)
-    lists, seconds = timed(lambda: build(given, vocabulary))
+    """Build the lists of a workload."""
+    subscriptions, vocabulary = workload.subscriptions, workload.topics.vocabulary
+    build(subscriptions.first(WARM_UP), vocabulary)
+    lists, seconds = timed(lambda: build(subscriptions, vocabulary))
     marks = np.zeros(vocabulary // 64 + 1, np.uint64)
     return Method(
         NAME,
@@ -45,27 +46,29 @@ def method(workload: Workload) -> Method:
     )
 
 
-def build(given: TokenBoxes, vocabulary: int) -> Lists:
-    """The lists of subscriptions that all have a token."""
-    if (given.start[1:] == given.start[:-1]).any():
+def build(subscriptions: TokenBoxes, vocabulary: int) -> Lists:
+    """Return the lists of subscriptions; each subscription must have a token."""
+    if (subscriptions.start[1:] == subscriptions.start[:-1]).any():
         raise ValueError("a subscription without tokens has no rarest one")
-    frequency = np.bincount(given.tokens, minlength=vocabulary)
-    return Lists(*_filed(given.boxes, given.start, given.tokens, frequency))
+    frequency = np.bincount(subscriptions.tokens, minlength=vocabulary)
+    return Lists(
+        *_fill_lists(subscriptions.boxes, subscriptions.start, subscriptions.tokens, frequency)
+    )
 
 
 @compiled
-def _filed(boxes: Floats, start: Ints, tokens: Tokens, frequency: Ints) -> Any:
-    """The subscriptions by their rarest token, in two passes: count, then place."""
+def _fill_lists(boxes: Floats, start: Ints, tokens: Tokens, frequency: Ints) -> Any:
+    """Return the arrays of `Lists`, in two passes: count, then fill."""
     count = len(boxes)
     first = np.zeros(len(frequency) + 1, np.int64)
     rarest = np.empty(count, np.int64)
     for row in range(count):
-        best = start[row]
+        rarest_place = start[row]
         for place in range(start[row] + 1, start[row + 1]):
-            if frequency[tokens[place]] < frequency[tokens[best]]:
-                best = place
-        rarest[row] = best
-        first[tokens[best] + 1] += 1
+            if frequency[tokens[place]] < frequency[tokens[rarest_place]]:
+                rarest_place = place
+        rarest[row] = rarest_place
+        first[tokens[rarest_place] + 1] += 1
     first = np.cumsum(first)
     free = first[:-1].copy()
     rows = np.empty(count, np.uint32)
@@ -73,13 +76,13 @@ def _filed(boxes: Floats, start: Ints, tokens: Tokens, frequency: Ints) -> Any:
         token = tokens[rarest[row]]
         rows[free[token]] = row
         free[token] += 1
-    own = np.empty((count, 4), np.float64)
+    list_boxes = np.empty((count, 4), np.float64)
     rest_start = np.zeros(count + 1, np.int64)
     rest = np.empty(len(tokens) - count, np.uint32)
     used = 0
     for entry in range(count):
         row = rows[entry]
-        own[entry] = boxes[row]
+        list_boxes[entry] = boxes[row]
         low = used
         for place in range(start[row], start[row + 1]):
             if place != rarest[row]:
@@ -91,15 +94,15 @@ def _filed(boxes: Floats, start: Ints, tokens: Tokens, frequency: Ints) -> Any:
                 rest[at] = token
                 used += 1
         rest_start[entry + 1] = used
-    return first, own, rest_start, rest, rows
+    return first, list_boxes, rest_start, rest, rows
 
 
 @compiled
 def _match(
     lists: Lists, boxes: Floats, start: Ints, tokens: Tokens, marks: NDArray[np.uint64]
-) -> Found:
-    """The rows that each message matches; `marks` is all zero before and after."""
-    found = np.empty(1024, np.uint32)
+) -> Matches:
+    """Return the rows that each message matches; `marks` is all 0 before and after."""
+    matches = np.empty(1024, np.uint32)
     stops = np.empty(len(boxes), np.int64)
     count = 0
     one = np.uint64(1)
@@ -110,11 +113,11 @@ def _match(
             boxes[message, 2],
             boxes[message, 3],
         )
-        own = tokens[start[message] : start[message + 1]]
-        for token in own:
+        message_tokens = tokens[start[message] : start[message + 1]]
+        for token in message_tokens:
             marks[token >> 6] |= one << np.uint64(token & 63)
         before = count
-        for token in own:
+        for token in message_tokens:
             for entry in range(lists.first[token], lists.first[token + 1]):
                 if (
                     lists.boxes[entry, 0] <= x1
@@ -122,21 +125,21 @@ def _match(
                     and lists.boxes[entry, 1] <= y1
                     and lists.boxes[entry, 3] >= y0
                 ):
-                    there = True
+                    has_all = True
                     for place in range(lists.rest_start[entry], lists.rest_start[entry + 1]):
-                        other = lists.rest[place]
-                        if (marks[other >> 6] >> np.uint64(other & 63)) & one == 0:
-                            there = False
+                        token_number = lists.rest[place]
+                        if (marks[token_number >> 6] >> np.uint64(token_number & 63)) & one == 0:
+                            has_all = False
                             break
-                    if there:
-                        if count == len(found):
-                            more = np.empty(2 * count, np.uint32)
-                            more[:count] = found
-                            found = more
-                        found[count] = lists.rows[entry]
+                    if has_all:
+                        if count == len(matches):
+                            larger = np.empty(2 * count, np.uint32)
+                            larger[:count] = matches
+                            matches = larger
+                        matches[count] = lists.rows[entry]
                         count += 1
-        found[before:count].sort()
+        matches[before:count].sort()
         stops[message] = count
-        for token in own:
+        for token in message_tokens:
             marks[token >> 6] = 0
-    return found[:count].copy(), stops
+    return matches[:count].copy(), stops

@@ -1,4 +1,4 @@
-"""The figures by name."""
+"""`run`: measures a figure by its name."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def run(
 ) -> Report:
     """Measure one figure.
 
-    Without a scale a figure has its own number of subscriptions; without a source, real venues are
-    used where they are there.
+    scale : the number of subscriptions; the figure's own if None.
+    source : "real" or "synthetic" venues; real if the data exist and this is None.
     """
-    chosen = FIGURES[figure]
-    sizes = chosen.QUICK if quick else chosen.FULL
+    module = FIGURES[figure]
+    sizes = module.QUICK if quick else module.FULL
     if scale is not None:
         sizes = replace(sizes, scale=scale)
     if source is None:
-        source = "real" if workloads.venues_are_there() else "synthetic"
-    report: Report = chosen.run(sizes, seed=seed, source=source, progress=progress)
+        source = "real" if workloads.venues_exist() else "synthetic"
+    report: Report = module.run(sizes, seed=seed, source=source, progress=progress)
     return report

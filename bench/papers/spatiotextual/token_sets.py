@@ -1,4 +1,4 @@
-"""Rectangles with sets of tokens, and where the tokens come from."""
+"""`TokenBoxes`, rectangles with token sets, and `Topics`, the distributions of their tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SYLLABLES = [a + b for a in "bcdfghjklmnpqrstvwxz" for b in "aeiou"]
 
 @dataclass(frozen=True, slots=True)
 class TokenBoxes:
-    """Rectangles with token sets: what subscriptions and messages both are.
+    """Rectangles with token sets: subscriptions or messages.
 
     boxes : (n, 4), x0 y0 x1 y1, closed.
     start, tokens : set i is `tokens[start[i]:start[i + 1]]`, ascending and distinct.
@@ -34,16 +34,16 @@ class TokenBoxes:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays take."""
+        """Size of the arrays in bytes."""
         return self.boxes.nbytes + self.start.nbytes + self.tokens.nbytes
 
     @property
     def mean_tokens(self) -> float:
-        """Tokens in a set, on average."""
+        """Mean number of tokens in a set."""
         return len(self.tokens) / max(1, len(self))
 
     def first(self, count: int) -> TokenBoxes:
-        """The first so many."""
+        """Return the first `count` sets."""
         start = self.start[: count + 1]
         return TokenBoxes(self.boxes[:count], start, self.tokens[: start[-1]])
 
@@ -54,9 +54,9 @@ class Topics:
 
     names : the token of each rank. With `zipf` ranks are log-uniform, which is Zipf's law with
         exponent 1; otherwise uniform.
-    offsets : for each district, how far its own ranks are shifted: what is rare elsewhere is
+    offsets : for each district, the shift of its local ranks: tokens that are rare elsewhere are
         frequent there.
-    local : the share of tokens that are drawn by a district's own ranks.
+    local : the share of tokens that are drawn by local ranks.
     """
 
     names: Tokens
@@ -66,11 +66,11 @@ class Topics:
 
     @property
     def vocabulary(self) -> int:
-        """How many different tokens there are."""
+        """Number of distinct tokens."""
         return len(self.names)
 
     def draw(self, rng: np.random.Generator, districts: Ints) -> Tokens:
-        """A token for each of these districts."""
+        """Return a random token for each of these districts."""
         count, size = len(districts), self.vocabulary
         if not self.zipf:
             return rng.integers(0, size, count).astype(np.uint32)
@@ -81,13 +81,13 @@ class Topics:
 
 
 def zipf(rng: np.random.Generator, vocabulary: int, districts: int, local: float) -> Topics:
-    """Zipf's law, with a share of words that are typical for a district."""
+    """Return Zipf's law, with a share of tokens that are typical of a district."""
     names = rng.permutation(vocabulary).astype(np.uint32)
     return Topics(names, True, rng.integers(0, vocabulary, districts), local)
 
 
 def uniform(vocabulary: int) -> Topics:
-    """All tokens equally likely everywhere."""
+    """Return the uniform distribution, the same in all districts."""
     return Topics(np.arange(vocabulary, dtype=np.uint32), False, np.zeros(0, np.int64), 0.0)
 
 
@@ -96,39 +96,39 @@ def draw_sets(
     topics: Topics,
     districts: Ints,
     lengths: Ints,
-    given: tuple[Ints, Tokens] | None = None,
+    fixed: tuple[Ints, Tokens] | None = None,
 ) -> tuple[Ints, Tokens]:
-    """A set of distinct tokens of each length, drawn in its district: start and tokens.
+    """Return sets of distinct tokens, one for each length and district: start and tokens.
 
-    given : places among all tokens that are not drawn, and what stands there.
+    fixed : positions among all tokens that are not drawn, and the tokens there.
 
-    Tokens that a set has twice are drawn again; the few that are left after some attempts, as in
-    sets nearly as large as the vocabulary, are dropped.
+    Duplicates in a set are drawn again. Duplicates that remain after some attempts, as in sets
+    nearly as large as the vocabulary, are dropped.
     """
     size = np.uint64(topics.vocabulary)
     owner = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
     tokens = topics.draw(rng, districts[owner.astype(np.int64)])
-    if given is not None:
-        tokens[given[0]] = given[1]
+    if fixed is not None:
+        tokens[fixed[0]] = fixed[1]
     keys = np.sort(owner * size + tokens)
     for _ in range(_REDRAWS):
-        twice = _repeated(keys)
-        if not len(twice):
+        duplicates = _duplicates(keys)
+        if not len(duplicates):
             break
-        own = keys[twice] // size
-        keys[twice] = own * size + topics.draw(rng, districts[own.astype(np.int64)])
+        owners = keys[duplicates] // size
+        keys[duplicates] = owners * size + topics.draw(rng, districts[owners.astype(np.int64)])
         keys.sort(kind="stable")  # nearly sorted already
-    keys = np.delete(keys, _repeated(keys))
+    keys = np.delete(keys, _duplicates(keys))
     start = np.searchsorted(keys, np.arange(len(lengths) + 1, dtype=np.uint64) * size)
     return start, (keys % size).astype(np.uint32)
 
 
-def _repeated(keys: NDArray[np.uint64]) -> Ints:
+def _duplicates(keys: NDArray[np.uint64]) -> Ints:
     return np.flatnonzero(keys[1:] == keys[:-1]) + 1
 
 
-def spelled(vocabulary: int) -> pa.StringArray:
-    """A word of letters for each token, all of one length."""
+def spell_words(vocabulary: int) -> pa.StringArray:
+    """Return a word of letters for each token, all of the same length."""
     syllables, size = 1, len(_SYLLABLES)
     while size**syllables < vocabulary:
         syllables += 1
@@ -140,8 +140,8 @@ def spelled(vocabulary: int) -> pa.StringArray:
     return pa.StringArray.from_buffers(vocabulary, pa.py_buffer(ends), pa.py_buffer(text))
 
 
-def word_lists(given: TokenBoxes, words: pa.StringArray) -> pa.ListArray:
-    """The token sets as lists of words."""
+def word_lists(sets: TokenBoxes, words: pa.StringArray) -> pa.ListArray:
+    """Return the token sets as lists of words."""
     return pa.ListArray.from_arrays(
-        pa.array(given.start.astype(np.int32)), words.take(pa.array(given.tokens))
+        pa.array(sets.start.astype(np.int32)), words.take(pa.array(sets.tokens))
     )

@@ -1,13 +1,14 @@
-"""Published systems, each in a subpackage of its own: as printed, corrected where that is wrong.
+"""Three published systems, built as their papers describe them and corrected where these are wrong.
 
-Nothing else of Fencepost imports them but the command `warmup`; `engine.index_registry` finds their
-indexes by name. A subpackage may import the engine, never another one: what they share is
-`table_engine`, by which a `Matcher` uses them and what they find is verified. The modules say where
-they differ from their paper, and the tests hold a counterexample to each printed mistake.
+Each system has a subpackage. A `Matcher` can use each of them as its index, to compare with.
 
-- `events/`: Spatial event detection: Hu, Jin, Chen, Zhang and Zhuo, OPS4ST (2011)
-- `regions/`: Regions in Siena Fast Forwarding: Konstantinidis, Carzaniga and Wolf
-- `spatiotextual/`: Location-aware publish/subscribe: Li, Wang, Wang and Feng
-- `table_engine`: Published systems as the index of a `Matcher`: tables of subscriptions that
-  follow the shelves
+Outside this package only the command `warmup` imports them; `engine.index_registry` finds their
+indexes by name. A subpackage may import the engine, but never another subpackage; all three share
+`table_engine`. Each module says where it differs from its paper, and the tests hold a
+counterexample to each mistake in print.
+
+- `events/`: OPS4ST, detection of events in space: Hu, Jin, Chen, Zhang and Zhuo (2011)
+- `regions/`: Siena Fast Forwarding with regions: Konstantinidis, Carzaniga and Wolf (2011)
+- `spatiotextual/`: location-aware publish/subscribe: Li, Wang, Wang and Feng (2013)
+- `table_engine`: the engine by which a `Matcher` uses a published system
 """

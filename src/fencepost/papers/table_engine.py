@@ -1,16 +1,15 @@
-"""Published systems as the index of a `Matcher`: tables of subscriptions that follow the shelves.
+"""`TableEngine`: the engine by which a `Matcher` uses a published system as its index.
 
-The shelves stay the truth about the subscriptions; the table (that of Siena Fast Forwarding, or one
-of Rt-trees) follows them. What changed waits until the next match, and then goes into the table
-together. A subscription that expires is taken out, too: a subscriber is found by the first of his
-filters that holds, so the table must hold none that does not count.
+The segments stay the source of truth; the system's *table* of subscriptions follows them. Changes
+are buffered and applied to the table at the next match. Expired subscriptions are removed from the
+table as well: `match_interfaces` stops at the first filter of a subscriber that holds, so the table
+must hold no filter that does not count.
 
-The table is changed by matching, if only in its counters, so that one match runs at a time: the
-lock is that of the shelves.
+Even a match writes to the table, to its counters. Therefore one match runs at a time, under the
+lock of the segment manager.
 
-What an index leaves open is verified term by term, for one event. A term is decided as
-`filters.evaluation` decides conditions, but for its geometry, which is laid out once and not for
-each event.
+`TermVerifier` evaluates the terms that a table does not decide. It follows `filters.evaluation`,
+but reads the geometry of a term once, not for each event.
 """
 
 from __future__ import annotations
@@ -53,165 +52,169 @@ from fencepost.filters.normal_form import to_filters
 from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry.prepared_shapes import Shapes
 
-_LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
+_MIN_STALE = 64  # stale entries of the heap below which it is never rebuilt
 
 
 class Table(Protocol):
-    """Subscriptions as a published system keeps them; its interfaces are the subscribers."""
+    """The subscriptions of a published system, which calls a subscriber an *interface*."""
 
     def __contains__(self, subscription: Hashable) -> bool: ...
 
     def add(self, subscription: Hashable, interface: str, filters: Sequence[Filter]) -> None:
-        """Add a subscription that is not there."""
+        """Add a subscription; the table must not contain it."""
 
     def remove(self, subscription: Hashable) -> None:
-        """Take out a subscription that is there."""
+        """Remove a subscription; the table must contain it."""
 
     def match(self, event: EventValues) -> set[Any]:
-        """Every subscription of which a filter holds."""
+        """Return the subscriptions with a filter that holds."""
 
     def match_interfaces(self, event: EventValues) -> set[str]:
-        """Every interface of which a filter holds."""
+        """Return the interfaces with a filter that holds."""
 
     def stats(self) -> Mapping[str, int]:
-        """Numbers about the table."""
+        """Return statistics of the table."""
 
 
 def table_index(name: str, make: Callable[[Tokenizer], Table]) -> MatcherIndex:
-    """The index of a `Matcher` that is found by the tables which `make` gives, empty ones."""
+    """Return an index for `Matcher` that keeps its subscriptions in a table.
 
-    def engine(shelves: SegmentManager, clock: Clock) -> TableEngine:
-        return TableEngine(shelves, clock, make(shelves.columns.tokenizer))
+    make : returns an empty table, given the tokenizer of the matcher.
+    """
+
+    def engine(segments: SegmentManager, clock: Clock) -> TableEngine:
+        return TableEngine(segments, clock, make(segments.columns.tokenizer))
 
     return MatcherIndex(name, engine)
 
 
 class TableEngine:
-    """Finds subscriptions by the table of a published system.
+    """Finds subscriptions in the table of a published system.
 
     Parameters
     ----------
-    shelves : SegmentManager
-        Whatever is on them already is taken over.
+    segments : SegmentManager
+        Its subscriptions are added to the table at the first match.
     clock : callable
-        The present, by which subscriptions expire.
+        Returns the time by which subscriptions expire.
     table : Table
-        An empty one.
+        An empty table.
     """
 
-    def __init__(self, shelves: SegmentManager, clock: Clock, table: Table) -> None:
-        self._shelves = shelves
+    def __init__(self, segments: SegmentManager, clock: Clock, table: Table) -> None:
+        self._segments = segments
         self._clock = clock
         self._table = table
-        self._changes: dict[str, tuple[Filter, ...] | None] = dict.fromkeys(shelves.ids())
-        self._expires: dict[str, int] = {}  # of those that do
-        self._expiring: list[tuple[int, str]] = []  # a heap of the same; what changed stays in it
+        self._changes: dict[str, tuple[Filter, ...] | None] = dict.fromkeys(segments.ids())
+        self._expires: dict[str, int] = {}  # only subscriptions that expire
+        # A heap of (expiry, id). Entries of changed subscriptions stay in it and become stale.
+        self._expiry_heap: list[tuple[int, str]] = []
         self._rows: tuple[Snapshot | None, dict[str, int]] = None, {}
 
     def on_changes(self, changes: Changes) -> None:
-        """Hear of ids that came, went or were replaced, with their filters where at hand."""
+        """Buffer the ids that were added, replaced or removed, with their filters if known."""
         self._changes.update(changes)
 
     def ids(self, event: Attributes) -> Iterable[str]:
-        """The ids of the subscriptions that an event answers."""
-        with self._shelves.lock:
+        """Return the ids of the subscriptions that an event matches."""
+        with self._segments.lock:
             self._catch_up()
             return self._table.match(self._values(event))
 
     def subscribers(self, event: Attributes) -> Iterable[str]:
-        """The subscribers of those; the first filter of one that holds settles it."""
-        with self._shelves.lock:
+        """Return the subscribers whose subscriptions an event matches."""
+        with self._segments.lock:
             self._catch_up()
             return self._table.match_interfaces(self._values(event))
 
     def _values(self, event: Attributes) -> EventValues:
-        columns = self._shelves.columns
+        columns = self._segments.columns
         return EventValues(event, columns.tokenizer, columns.space)
 
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
-        """Of each segment the rows that an event answers."""
-        table = EventTable((event,), space=self._shelves.columns.space)
+        """Return for each segment the rows that an event matches."""
+        table = EventTable((event,), space=self._segments.columns.space)
         return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
-        """For each shelf the rows that the events answer, and where each event's end."""
-        pairs = self._pairs(shelves, events)
+    def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
+        """Yield for each segment the rows that the events match, and where each event's end."""
+        pairs = self._matching_pairs(snapshot, events)
         base = 0
-        for shelf in shelves:
+        for segment in snapshot:
             rows = pairs[:, 1] - base
-            own = (rows >= 0) & (rows < len(shelf))
-            stops = np.searchsorted(pairs[own, 0], np.arange(len(events)), "right")
-            yield rows[own].astype(np.uint32), stops
-            base += len(shelf)
+            in_segment = (rows >= 0) & (rows < len(segment))
+            stops = np.searchsorted(pairs[in_segment, 0], np.arange(len(events)), "right")
+            yield rows[in_segment].astype(np.uint32), stops
+            base += len(segment)
 
-    def _pairs(self, shelves: Snapshot, events: EventTable) -> NDArray[np.int64]:
-        """Pairs of an event and a subscription's row, counted through all shelves."""
-        columns = self._shelves.columns
+    def _matching_pairs(self, snapshot: Snapshot, events: EventTable) -> NDArray[np.int64]:
+        """Return pairs of an event and a row; rows are numbered across all segments."""
+        columns = self._segments.columns
         rows = events.events(
             columns.all_attributes(), columns.geometry_attributes(), columns.tokenizer
         )
-        with self._shelves.lock:
+        with self._segments.lock:
             self._catch_up()
-            row_of = self._rows_on(shelves)
-            found = [
+            row_of = self._rows_by_id(snapshot)
+            pairs = [
                 (number, row_of[id])
                 for number, event in enumerate(rows)
                 for id in self._table.match(event)
-                if id in row_of  # or it came after these shelves
+                if id in row_of  # newer subscriptions are not in the snapshot
             ]
-        return np.array(found, np.int64).reshape(-1, 2)
+        return np.array(pairs, np.int64).reshape(-1, 2)
 
     def stats(self) -> Mapping[str, int]:
-        """Numbers about the table, and how many ends of subscriptions are waited for."""
-        with self._shelves.lock:
+        """Return statistics of the table, and the size of the heap of expiries."""
+        with self._segments.lock:
             self._catch_up()
-            return {**self._table.stats(), "expiring": len(self._expiring)}
+            return {**self._table.stats(), "expiring": len(self._expiry_heap)}
 
     def _catch_up(self) -> None:
-        """Make the table hold what the shelves hold now."""
-        for id, compiled in list(self._changes.items()):
-            self._forget(id)
-            if id in self._shelves:
-                self._take(id, compiled)
+        """Apply the buffered changes to the table, and remove expired subscriptions."""
+        for id, filters in list(self._changes.items()):
+            self._remove(id)
+            if id in self._segments:
+                self._add(id, filters)
             del self._changes[id]
         now = self._clock()
-        while self._expiring and self._expiring[0][0] <= now:
-            expires, id = heapq.heappop(self._expiring)
+        while self._expiry_heap and self._expiry_heap[0][0] <= now:
+            expires, id = heapq.heappop(self._expiry_heap)
             if self._expires.get(id) == expires:
-                self._forget(id)
+                self._remove(id)
 
-    def _take(self, id: str, compiled: tuple[Filter, ...] | None) -> None:
-        shelf, row = self._shelves.find(id)
-        if compiled is None:
-            compiled = tuple(to_filters(condition_of_row(shelf, row, self._shelves.columns)))
-        self._table.add(id, shelf.subscriber_of(row), compiled)
-        expires = int(shelf.expires[row])
+    def _add(self, id: str, filters: tuple[Filter, ...] | None) -> None:
+        segment, row = self._segments.find(id)
+        if filters is None:
+            filters = tuple(to_filters(condition_of_row(segment, row, self._segments.columns)))
+        self._table.add(id, segment.subscriber_of(row), filters)
+        expires = int(segment.expires[row])
         if expires != NEVER_EXPIRES:
             self._expires[id] = expires
-            heapq.heappush(self._expiring, (expires, id))
-            if len(self._expiring) > 2 * len(self._expires) + _LEFT_OVER:
-                self._expiring = [(when, which) for which, when in self._expires.items()]
-                heapq.heapify(self._expiring)
+            heapq.heappush(self._expiry_heap, (expires, id))
+            if len(self._expiry_heap) > 2 * len(self._expires) + _MIN_STALE:
+                self._expiry_heap = [(expires, id) for id, expires in self._expires.items()]
+                heapq.heapify(self._expiry_heap)
 
-    def _forget(self, id: str) -> None:
+    def _remove(self, id: str) -> None:
         self._expires.pop(id, None)
         if id in self._table:
             self._table.remove(id)
 
-    def _rows_on(self, shelves: Snapshot) -> dict[str, int]:
-        """Where each id is on some shelves; remembered, since they are mostly the same."""
-        if self._rows[0] is not shelves:
-            found, base = {}, 0
-            for shelf in shelves:
-                for row in np.flatnonzero(shelf.deleted_version > shelves.version).tolist():
-                    found[shelf.id_of(row)] = base + row
-                base += len(shelf)
-            self._rows = shelves, found
+    def _rows_by_id(self, snapshot: Snapshot) -> dict[str, int]:
+        """Return the row of each id, numbered across all segments; cached for one snapshot."""
+        if self._rows[0] is not snapshot:
+            row_of, base = {}, 0
+            for segment in snapshot:
+                for row in np.flatnonzero(segment.deleted_version > snapshot.version).tolist():
+                    row_of[segment.id_of(row)] = base + row
+                base += len(segment)
+            self._rows = snapshot, row_of
         return self._rows[1]
 
 
 def read_column(column: Column, event: EventValues) -> object | None:
-    """The value of a column, or None where the event has none of that type."""
+    """Return the value of a column, or None if the event has no value of its type."""
     source: Any = column.source
     match column.kind:
         case ColumnKind.NUMBER:
@@ -230,14 +233,17 @@ def read_column(column: Column, event: EventValues) -> object | None:
 
 
 def literal_of(check: Check) -> Shapes | None:
-    """The geometry of a check laid out, where it has one."""
+    """Return the geometry of a check, ready for kernels, or None if it has no geometry."""
     if isinstance(check, RelateCheck | NearCheck):
         return Shapes.read_one(check.geometry.value)
     return None
 
 
-def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | None:
-    """Whether a check holds for an event; None where that is unknown."""
+def evaluate_check(check: Check, literal: Shapes | None, event: EventValues) -> bool | None:
+    """Return whether a check holds for an event; None if unknown.
+
+    literal : the geometry of the check, see `literal_of`.
+    """
     if isinstance(check, ListCheck):
         source: Any = check.column.source
         return evaluation.lists_relate(check.function, source, check.items, event)
@@ -265,8 +271,8 @@ def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | No
     return is_near_planar(check.measure, check.strict, value, literal, check.distance)
 
 
-class Verified:
-    """Terms that an event must satisfy; their geometries are laid out when first needed."""
+class TermVerifier:
+    """Evaluates a conjunction of terms; reads the geometries of the terms when first called."""
 
     __slots__ = ("_literals", "_terms")
 
@@ -275,11 +281,11 @@ class Verified:
         self._literals: list[Shapes | None] | None = None
 
     def __call__(self, event: EventValues) -> bool:
-        """Whether all terms hold."""
+        """Return whether all terms hold for an event."""
         if self._literals is None:
             self._literals = [literal_of(term.check) for term in self._terms]
-        # What is unknown is neither True nor, for a negated term, False.
+        # None, which is unknown, satisfies neither a term nor a negated term.
         return all(
-            truth(term.check, literal, event) is (not term.negated)
+            evaluate_check(term.check, literal, event) is (not term.negated)
             for term, literal in zip(self._terms, self._literals, strict=True)
         )

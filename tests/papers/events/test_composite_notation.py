@@ -1,4 +1,4 @@
-"""Composites in the notation of OPS4ST, and back."""
+"""Composites read from the notation of OPS4ST, and written in it."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ FIRE, SMOKE = '(STRING:k="fire")', '(STRING:k="smoke")'
     ],
 )
 def test_operators_with_subscriptions_are_composites(operator: str, where: str) -> None:
-    found = parse_ops4st(operator + SMOKE, id="x", within_s=60, same_place_m=7, tolerance=3)
+    subscription = parse_ops4st(operator + SMOKE, id="x", within_s=60, same_place_m=7, tolerance=3)
     members = {"a": "k = 'fire'", "b": "k = 'smoke'"}
-    assert found == fp.Composite("x", members, [where], within_s=60)
-    assert parse_ops4st(render_ops4st(found), id="x", within_s=60) == found
+    assert subscription == fp.Composite("x", members, [where], within_s=60)
+    assert parse_ops4st(render_ops4st(subscription), id="x", within_s=60) == subscription
 
 
 def test_composites_nest_in_the_notation() -> None:
     text = f"@(Circle(1,2,3))IN(DIST({FIRE};<;5){SMOKE})@((1,2))(ARITH:n>3)"
-    found = parse_ops4st(text, id="x", within_s=60, subscriber="me")
+    subscription = parse_ops4st(text, id="x", within_s=60, subscriber="me")
     smoke = fp.Composite(
         "x.b.a", {"a": "k = 'fire'", "b": "k = 'smoke'"}, ["DIST(b, a) < 5"], within_s=60
     )
@@ -47,11 +47,11 @@ def test_composites_nest_in_the_notation() -> None:
         ["IN(b, a)"],
         within_s=60,
     )
-    assert found == fp.Composite(
+    assert subscription == fp.Composite(
         "x", {"b": inner}, ["IN(b, CIRCLE(1, 2, 3))"], within_s=60, subscriber="me"
     )
-    again = parse_ops4st(render_ops4st(found), id="x", within_s=60, subscriber="me")
-    assert again == found
+    reread = parse_ops4st(render_ops4st(subscription), id="x", within_s=60, subscriber="me")
+    assert reread == subscription
 
 
 def test_a_subscription_on_one_event_is_an_expression() -> None:
@@ -72,7 +72,7 @@ def test_the_notation_asks_for_a_window() -> None:
 
 
 @pytest.mark.parametrize(
-    "one",
+    "composite",
     [
         meeting(where=[]),
         meeting(where=["DIST(a, b) < 5", "OVLP(a, b)"]),
@@ -89,9 +89,9 @@ def test_the_notation_asks_for_a_window() -> None:
         ),
     ],
 )
-def test_what_the_notation_cannot_say(one: fp.Composite) -> None:
+def test_inexpressible_composites_are_refused(composite: fp.Composite) -> None:
     with pytest.raises(fp.LanguageError, match="OPS4ST"):
-        render_ops4st(one)
+        render_ops4st(composite)
 
 
 @given(st.recursive(
@@ -105,7 +105,7 @@ def test_what_the_notation_cannot_say(one: fp.Composite) -> None:
     max_leaves=8,
 ))  # fmt: skip
 def test_round_trips(text: str) -> None:
-    found = parse_ops4st(text, id="x", within_s=60)
-    assert parse_ops4st(render_ops4st(found), id="x", within_s=60) == found
-    if isinstance(found, fp.Composite):
-        assert fp.Composite.from_json(json.dumps(found.to_json())) == found
+    subscription = parse_ops4st(text, id="x", within_s=60)
+    assert parse_ops4st(render_ops4st(subscription), id="x", within_s=60) == subscription
+    if isinstance(subscription, fp.Composite):
+        assert fp.Composite.from_json(json.dumps(subscription.to_json())) == subscription

@@ -1,4 +1,4 @@
-"""The room's kernels run as plain Python, where indexes are checked."""
+"""Kernels of `papers.events` run as plain Python, which checks the bounds of arrays."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ regions = ["(2,2)", "(0,3),(4,3)", "(0,0),(4,0),(0,4)", "(1,1),(5,1),(5,4),(1,4)
 places = ["POINT (2 2)", "POINT (0 0)", "POINT (9 9)", "LINESTRING (-1 1, 6 1)"]
 places += ["POLYGON ((1 1, 3 1, 3 3, 1 1))", "MULTIPOINT ((0 0), (4 4))"]
 operators = ["@({})", "OVLP({})", "SPL({};2)", "DIST({};<;1)", "DIST({};>;2)"]
-asked = [
+subscriptions = [
     parse_ops4st(
         rng.choice(operators).format(rng.choice(regions))
         + rng.choice(['(STRING:s="a")', '(STRING:s="b";ARITH:n>1)', "(ARITH:n=2)", "()"])
     )
     for _ in range(300)
 ]
-found = 0
+match_count = 0
 for index in ("ops4st", "ops4st-standard"):
     matcher = fp.Matcher(index=index)
-    for number, one in enumerate(asked):
-        matcher.subscribe(str(number), one)
+    for number, subscription in enumerate(subscriptions):
+        matcher.subscribe(str(number), subscription)
     for number in range(0, 90, 3):
         matcher.unsubscribe(str(number))
-    left = [k for k in range(300) if str(k) in matcher]
+    remaining = [k for k in range(300) if str(k) in matcher]
     for place in places:
         event = {"s": rng.choice("ab"), "n": rng.choice([1, 2]), "geometry": place}
-        own = matcher.match(event)
-        assert own == sorted(str(k) for k in left if evaluate(asked[k], event) is True), index
-        found += len(own)
+        matches = matcher.match(event)
+        expected = [str(k) for k in remaining if evaluate(subscriptions[k], event) is True]
+        assert matches == sorted(expected), index
+        match_count += len(matches)
     if index == "ops4st":
         assert matcher._engine._table.index._packed[1] > 64
-print(found)
+print(match_count)
 """
 
 

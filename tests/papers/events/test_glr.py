@@ -1,4 +1,4 @@
-"""The greedy largest rectangle: in its cell, round its point, clear of every box."""
+"""The greedy largest rectangle: it lies in its cell, contains its point and meets no box."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_corners_that_others_dominate_are_dropped() -> None:
 def test_tension_points_are_the_inner_corners() -> None:
     assert tension_points([], (9, 8)) == [(9, 8)]
     assert tension_points([(1, 5), (3, 2)], (9, 8)) == [(1, 8), (3, 5), (9, 2)]
-    # Straight above the point: nothing reaches past it.
+    # A box straight above the point: no rectangle reaches past it.
     assert tension_points([(0, 5)], (9, 8)) == [(9, 5)]
 
 
@@ -56,10 +56,11 @@ def test_in_a_box_there_is_none() -> None:
 
 
 def test_a_worked_example() -> None:
-    found = largest_rectangle(5, 5, CELL, [(7, 6, 8, 9), (2, 7, 4, 8), (1, 1, 2, 2)])
-    # North-east: 2 wide leaves 7 * 10, 1 high 10 * 6. North-west: then 1 wide leaves 3 * 10, 2
-    # high 7 * 7. South-west: 3 wide and 3 high leave the same, and the first is taken.
-    assert found == pytest.approx((2.0, 0.0, 7.0, 7.0))
+    box = largest_rectangle(5, 5, CELL, [(7, 6, 8, 9), (2, 7, 4, 8), (1, 1, 2, 2)])
+    # North-east: a width of 2 leaves 7 * 10, a height of 1 leaves 10 * 6. North-west: now a width
+    # of 1 leaves 3 * 10, a height of 2 leaves 7 * 7. South-west: a width of 3 and a height of 3
+    # leave the same area, and the first is chosen.
+    assert box == pytest.approx((2.0, 0.0, 7.0, 7.0))
 
 
 def test_rectangles_are_clear() -> None:
@@ -70,12 +71,12 @@ def test_rectangles_are_clear() -> None:
         for _ in range(rng.randint(1, 8)):
             a, b = rng.randint(-2, 11), rng.randint(-2, 11)
             boxes.append((a, b, a + rng.randint(0, 3), b + rng.randint(0, 3)))
-        found = largest_rectangle(x, y, CELL, boxes)
+        rectangle = largest_rectangle(x, y, CELL, boxes)
         inside = any(a <= x <= c and b <= y <= d for a, b, c, d in boxes)
-        assert (found is None) == inside
-        if found is None:
+        assert (rectangle is None) == inside
+        if rectangle is None:
             continue
-        x0, y0, x1, y1 = found
+        x0, y0, x1, y1 = rectangle
         assert 0 <= x0 <= x <= x1 <= 10
         assert 0 <= y0 <= y <= y1 <= 10
         assert not any(a <= x1 and x0 <= c and b <= y1 and y0 <= d for a, b, c, d in boxes)
@@ -90,16 +91,16 @@ def test_greedy_is_often_the_largest_of_all() -> None:
             for a, b in ((rng.randint(0, 9), rng.randint(0, 9)) for _ in range(4))
         ]
         x, y = rng.randint(0, 9) + 0.5, rng.randint(0, 9) + 0.5
-        found = largest_rectangle(x, y, CELL, boxes)
-        if found is not None:
-            own = (found[2] - found[0]) * (found[3] - found[1])
-            ratios.append(own / _largest(x, y, boxes))
+        box = largest_rectangle(x, y, CELL, boxes)
+        if box is not None:
+            area = (box[2] - box[0]) * (box[3] - box[1])
+            ratios.append(area / _largest(x, y, boxes))
     assert max(ratios) <= 1.0
     assert sum(ratio > 0.999 for ratio in ratios) > len(ratios) / 2
 
 
 def _largest(x: float, y: float, boxes: list[tuple[int, int, int, int]]) -> float:
-    """The area of the largest rectangle by trying all that borders of boxes allow."""
+    """Return the area of the largest rectangle, by trying all combinations of box edges."""
     xs = sorted({0, 10, *(edge for box in boxes for edge in (box[0], box[2]))})
     ys = sorted({0, 10, *(edge for box in boxes for edge in (box[1], box[3]))})
     best = 0.0
@@ -110,7 +111,7 @@ def _largest(x: float, y: float, boxes: list[tuple[int, int, int, int]]) -> floa
     return best
 
 
-@pytest.mark.parametrize("given", [{"cells": (0, 1)}, {"universe": (1, 1, 0, 0)}])
-def test_grids_that_are_none(given: Any) -> None:
+@pytest.mark.parametrize("arguments", [{"cells": (0, 1)}, {"universe": (1, 1, 0, 0)}])
+def test_invalid_grids_are_refused(arguments: Any) -> None:
     with pytest.raises(ModelError):
-        GreedyRectangles(**given)
+        GreedyRectangles(**arguments)

@@ -1,4 +1,4 @@
-"""Both versions of OPS4ST behind `Matcher`: operators, predicates, and what is left to verify."""
+"""Both versions of OPS4ST as indexes of a `Matcher`, against the oracle: operators, predicates."""
 
 from __future__ import annotations
 
@@ -93,19 +93,19 @@ EVENTS = st.fixed_dictionaries(
 
 
 def read(text: str, **settings: Any) -> Any:
-    """An expression in the notation: one event each, so no composite."""
+    """Read a subscription on one event."""
     return parse_ops4st(text, **settings)
 
 
-def filled(index: str, conditions: list[Any]) -> Matcher:
+def matcher_with(index: str, conditions: list[Any]) -> Matcher:
     matcher = Matcher(index=index)
     for number, condition in enumerate(conditions):
         matcher.subscribe(f"s{number}", condition, subscriber=f"owner{number % 2}")
     return matcher
 
 
-def wanted(parsed: list[Any], event: dict[str, Any]) -> list[str]:
-    return [f"s{k}" for k, one in enumerate(parsed) if evaluate(one, event) is True]
+def expected_ids(parsed: list[Any], event: dict[str, Any]) -> list[str]:
+    return [f"s{k}" for k, condition in enumerate(parsed) if evaluate(condition, event) is True]
 
 
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=8), st.lists(EVENTS, min_size=1, max_size=4))
@@ -115,11 +115,11 @@ def test_expressions_match_as_the_oracle_says(
 ) -> None:
     parsed = [parse(expression) for expression in expressions]
     for index in VERSIONS:
-        matcher = filled(index, expressions)
+        matcher = matcher_with(index, expressions)
         for event in events:
-            found = wanted(parsed, event)
-            assert matcher.match(event) == found, index
-            owners = sorted({f"owner{int(id[1:]) % 2}" for id in found})
+            matches = expected_ids(parsed, event)
+            assert matcher.match(event) == matches, index
+            owners = sorted({f"owner{int(id[1:]) % 2}" for id in matches})
             assert matcher.match_subscribers(event) == owners, index
 
 
@@ -130,9 +130,9 @@ def test_the_notation_matches_as_the_oracle_says(
 ) -> None:
     parsed = [read(text, geometry="g") for text in texts]
     for index in VERSIONS:
-        matcher = filled(index, parsed)
+        matcher = matcher_with(index, parsed)
         for event in events:
-            assert matcher.match(event) == wanted(parsed, event), index
+            assert matcher.match(event) == expected_ids(parsed, event), index
 
 
 @pytest.mark.parametrize("index", VERSIONS)
@@ -159,21 +159,21 @@ def test_thousands_that_come_and_go(index: str) -> None:
             matcher.unsubscribe(id)
             del living[id]
         for _ in range(4):
-            px, py, own = (int(one) for one in rng.integers(0, [45, 45, 3]))
-            close = {
+            px, py, event_kind = (int(value) for value in rng.integers(0, [45, 45, 3]))
+            squared_distances = {
                 id: (px - x[k]) ** 2 + (py - y[k]) ** 2
                 for id, k in living.items()
-                if kind[k] == own
+                if kind[k] == event_kind
             }
-            wanted = [
+            expected = [
                 id
-                for id, square in sorted(close.items())
-                if (square < reach[living[id]] ** 2, square > reach[living[id]] ** 2)[
+                for id, squared in sorted(squared_distances.items())
+                if (squared < reach[living[id]] ** 2, squared > reach[living[id]] ** 2)[
                     compare[living[id]] == ">"
                 ]
             ]
-            event = {"kind": f"k{own}", "geometry": f"POINT ({px} {py})"}
-            assert matcher.match(event) == wanted
+            event = {"kind": f"k{event_kind}", "geometry": f"POINT ({px} {py})"}
+            assert matcher.match(event) == expected
     assert matcher.stats()["entries"] == len(living)
 
 
@@ -189,8 +189,8 @@ def test_equal_atomic_subscriptions_and_regions_are_kept_once() -> None:
     assert stats["atomic_subscriptions"] == 2
     assert stats["trees"] == 4
     assert stats["regions"] == 2 + 20
-    found = matcher.match({"age": 1, "geometry": "POINT (4 2)"})
-    assert found == sorted(f"in{k}" for k in range(1, 20, 2))
+    matches = matcher.match({"age": 1, "geometry": "POINT (4 2)"})
+    assert matches == sorted(f"in{k}" for k in range(1, 20, 2))
     for k in range(20):
         matcher.unsubscribe(f"in{k}")
     assert matcher.stats()["regions"] == 20
@@ -198,7 +198,7 @@ def test_equal_atomic_subscriptions_and_regions_are_kept_once() -> None:
 
 @pytest.mark.parametrize("index", VERSIONS)
 def test_the_third_level_reaches_as_far_as_its_operator(index: str) -> None:
-    # A region of the printed index is found where it contains the event: here none does.
+    # The printed index finds the regions that contain the event. Here no region does.
     matcher = Matcher(index=index)
     square = "(0,0),(4,0),(4,4),(0,4)"
     for id, operator in {

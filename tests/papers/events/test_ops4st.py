@@ -1,4 +1,4 @@
-"""The notation of OPS4ST against CQL2, its errors, and any text at all."""
+"""The notation of OPS4ST against CQL2, its errors, and random texts."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_settings() -> None:
 
 
 BAD = {
-    # The bracket that the paper has too many.
+    # The paper prints a superfluous bracket.
     "DIST((x,y));<;2000)(STRING:type=“TAXI”)": (10, "leave this bracket out"),
     "DIST((x,y))(STRING:a=“b”)": (10, "write DIST(R;<;l)"),
     "DIST((x,y)<2000)()": (10, "a comparison after what DIST is about"),
@@ -205,7 +205,7 @@ def test_limits() -> None:
         "FALSE",
     ],
 )
-def test_what_the_notation_cannot_say(cql2: str) -> None:
+def test_inexpressible_conditions_are_refused(cql2: str) -> None:
     with pytest.raises(LanguageError, match="OPS4ST cannot say"):
         render_condition(parse(cql2))
 
@@ -218,7 +218,7 @@ def test_in_the_closed_region() -> None:
     m.subscribe("box", read(f"@({CORNERS})()"))
     m.subscribe("line", read("@((0,0),(10,5))()"))
     m.subscribe("point", read("@((10,5))()"))
-    for place, wanted in {
+    for place, expected in {
         "POINT (1 1)": ["box"],
         "POINT (2 1)": ["box", "line"],
         "POINT (10 5)": ["box", "line", "point"],
@@ -230,7 +230,7 @@ def test_in_the_closed_region() -> None:
         "POLYGON ((0 0, 10 0, 10 5, 0 0))": ["box"],
         "POLYGON ((0 0, 10 0, 10 5.5, 0 0))": [],
     }.items():
-        assert m.match({"geometry": place}) == wanted, place
+        assert m.match({"geometry": place}) == expected, place
 
 
 # ---------------------------------------------------------------------------------------- events
@@ -281,7 +281,7 @@ def test_times_of_events(text: str, time: str) -> None:
         (f"1,2,{'9' * 400}", "y is too large for a double"),
     ],
 )
-def test_what_is_no_event(text: str, message: str) -> None:
+def test_invalid_events_are_refused(text: str, message: str) -> None:
     with pytest.raises(LanguageError) as caught:
         parse_ops4st_event(text)
     assert message in str(caught.value)
@@ -325,13 +325,13 @@ SUBSCRIPTIONS = st.builds(
 
 
 @given(SUBSCRIPTIONS)
-def test_what_is_written_is_read_again(text: str) -> None:
+def test_rendered_conditions_are_read_again(text: str) -> None:
     condition = read(text)
     assert read_subscription(render_condition(condition), Settings()) == condition
 
 
 @given(SUBSCRIPTIONS, st.data())
-def test_nothing_but_our_error_is_raised(text: str, data: st.DataObject) -> None:
+def test_only_language_errors_are_raised(text: str, data: st.DataObject) -> None:
     piece = st.sampled_from([*'();,:@<>=+-."“” ', "Circle(", "DIST", "IN(", "1e9", "x", "\ud800"])
     at = data.draw(st.integers(0, len(text)))
     rest = text[at + data.draw(st.integers(0, 3)) :]
@@ -343,11 +343,11 @@ def test_nothing_but_our_error_is_raised(text: str, data: st.DataObject) -> None
 
 @pytest.mark.parametrize("value", [np.int64(3), np.float32(3), 3.0])
 def test_numbers_of_any_kind_can_be_given(value: object) -> None:
-    found = read("OVLP((x,0))()", values={"x": value})
-    assert found == parse("S_INTERSECTS(geometry, POINT(3 0))")
+    condition = read("OVLP((x,0))()", values={"x": value})
+    assert condition == parse("S_INTERSECTS(geometry, POINT(3 0))")
 
 
 @pytest.mark.parametrize("value", [10**400, True, float("nan"), None, "3"])
-def test_what_is_no_number(value: object) -> None:
+def test_invalid_numbers_are_refused(value: object) -> None:
     with pytest.raises(LanguageError):
         read("OVLP((x,0))()", values={"x": value})

@@ -1,4 +1,4 @@
-"""Algorithm 1 against its printed form, sample by sample, and against exact relations."""
+"""Algorithm 1 against its printed form, which visits each sample, and against exact relations."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def _converse(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
 @pytest.mark.parametrize("density", [2.0, 50.0])
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.value)
 def test_tells_clear_cases_apart(relation: Relation, density: float) -> None:
-    one, other = _shapes([SQUARE]), _shapes([CLEAR[relation]])
-    assert relations_sampled(one, other, density)[0] == relation.code
-    assert relations_sampled(other, one, density)[0] == relation.converse.code
+    first, second = _shapes([SQUARE]), _shapes([CLEAR[relation]])
+    assert relations_sampled(first, second, density)[0] == relation.code
+    assert relations_sampled(second, first, density)[0] == relation.converse.code
 
 
 @pytest.mark.parametrize("density", [0.0, 0.5, 3.0, 20.0, 200.0])
 def test_skips_samples_without_changing_the_answer(density: float) -> None:
     first, second = _pairs(1)
     quick = relations_sampled(first, second, density)
-    literal = relations_sampled(first, second, density, literally=True)
-    assert np.array_equal(quick, literal)
+    printed = relations_sampled(first, second, density, as_printed=True)
+    assert np.array_equal(quick, printed)
 
 
 MIDWAY = {
@@ -80,9 +80,9 @@ MIDWAY = {
 @pytest.mark.parametrize("density", [0.0, 1 / 24, 1.0, 10.0, 10 / 3])
 @pytest.mark.parametrize("name", MIDWAY)
 def test_a_boundary_that_passes_midway_between_samples_is_seen(name: str, density: float) -> None:
-    one, other = (_shapes([side]) for side in MIDWAY[name])
-    quick = relations_sampled(one, other, density)
-    assert quick == relations_sampled(one, other, density, literally=True)
+    first, second = (_shapes([side]) for side in MIDWAY[name])
+    quick = relations_sampled(first, second, density)
+    assert quick == relations_sampled(first, second, density, as_printed=True)
     assert quick != Relation.DISJOINT.code
 
 
@@ -110,9 +110,9 @@ def test_erratum_4_mistakes_a_thin_gap_for_contact() -> None:
     # An L-shape around the square, a hundredth off; their boxes meet, so the samples decide.
     near = shapely.Polygon([(8.01, 0), (16, 0), (16, 10), (4, 10), (4, 9), (8.01, 9)])
     assert relate(SQUARE, near) is Relation.DISJOINT
-    one = _shapes([SQUARE])
-    assert relations_sampled(one, _shapes([near]), 10.0)[0] == Relation.MEETS.code
-    assert relations_sampled(one, _shapes([near]), 100.0)[0] == Relation.DISJOINT.code
+    square = _shapes([SQUARE])
+    assert relations_sampled(square, _shapes([near]), 10.0)[0] == Relation.MEETS.code
+    assert relations_sampled(square, _shapes([near]), 100.0)[0] == Relation.DISJOINT.code
 
 
 def test_erratum_5_a_hole_is_refused_as_the_outer_ring_alone_would_mislead() -> None:
@@ -134,13 +134,13 @@ def test_erratum_5_a_hole_is_refused_as_the_outer_ring_alone_would_mislead() -> 
     ],
     ids=["point", "line", "several-parts"],
 )
-def test_refuses_what_is_no_simple_polygon(geometry: object) -> None:
+def test_refuses_all_but_simple_polygons(geometry: object) -> None:
     with pytest.raises(ModelError, match="row 0"):
         relations_sampled(_shapes([SQUARE]), _shapes([geometry]), 10.0)
 
 
 @pytest.mark.parametrize("density", [-1.0, float("nan"), float("inf")])
-def test_refuses_what_is_no_density(density: float) -> None:
+def test_refuses_an_invalid_density(density: float) -> None:
     with pytest.raises(ModelError, match="density"):
         relations_sampled(_shapes([SQUARE]), _shapes([SQUARE]), density)
 

@@ -1,4 +1,4 @@
-"""The CR-tree against brute force, and its table against the printed one."""
+"""The CR-tree against brute force, and its Table 2 against the printed table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.algorithm1 import are_simple
 from fencepost.papers.regions.crtree import CRTree, Split
 from fencepost.papers.regions.crtree_search import CANDIDATES, TABLE_2, box_relation
-from fencepost.papers.regions.guttman import LEAST, ROOT
+from fencepost.papers.regions.guttman import MIN_ENTRIES, ROOT
 from tests.geometry_families import FAMILIES
 
 D, M, O, E, I, Ct, Cv, cB = RELATIONS  # noqa: E741 (the paper's letters)
@@ -38,16 +38,16 @@ CORNERS = shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(8, 8, 9, 9)
 OTHER_CORNERS = shapely.MultiPolygon([shapely.box(0, 8, 1, 9), shapely.box(8, 0, 9, 1)])
 
 
-def _pool(seed: int, most: int = 150) -> list[BaseGeometry]:
+def _pool(seed: int, count: int = 150) -> list[BaseGeometry]:
     """Regions on a lattice: shared edges and vertices, holes, several parts."""
     rng = random.Random(seed)
-    found: dict[str, BaseGeometry] = {}
-    while len(found) < most:
+    by_wkt: dict[str, BaseGeometry] = {}
+    while len(by_wkt) < count:
         for family in ("lattice", "tilings", "rewritten"):
-            for one in FAMILIES[family](rng):
-                if shapely.get_dimensions(one) == 2:
-                    found[one.wkt] = one
-    return [*list(found.values())[:most], L_SHAPE, CORNERS, OTHER_CORNERS]
+            for region in FAMILIES[family](rng):
+                if shapely.get_dimensions(region) == 2:
+                    by_wkt[region.wkt] = region
+    return [*list(by_wkt.values())[:count], L_SHAPE, CORNERS, OTHER_CORNERS]
 
 
 def _messages(seed: int) -> list[BaseGeometry]:
@@ -127,20 +127,20 @@ def _random_box(rng: random.Random) -> BaseGeometry:
 
 
 def check_structure(tree: CRTree) -> None:
-    """Boxes are tight, nodes full enough, leaves on one level, counts of `disjoint` right."""
+    """Check that boxes are tight, nodes full enough, leaves on one level, and counts right."""
     arrays = tree.tree
 
     def below(node: int, is_root: bool) -> tuple[NDArray[np.float64], int, int]:
         size, level = int(arrays.size[node]), int(arrays.level[node])
         assert size <= tree.fanout
-        assert is_root or size >= arrays.state[LEAST]
+        assert is_root or size >= arrays.state[MIN_ENTRIES]
         disjoint = members = 0
         for k in range(size):
             child = int(arrays.child[node, k])
             if level == 0:
                 assert arrays.leaf_of[child] == node
-                assert bool(arrays.bears[child]) == (k < arrays.disjoint[node])
-                disjoint += int(arrays.bears[child])
+                assert bool(arrays.matches_disjoint[child]) == (k < arrays.disjoint_count[node])
+                disjoint += int(arrays.matches_disjoint[child])
                 members += 1
             else:
                 assert int(arrays.level[child]) == level - 1
@@ -149,26 +149,26 @@ def check_structure(tree: CRTree) -> None:
                 assert np.array_equal(box, arrays.boxes[node, :, k])
                 disjoint += inner
                 members += count
-        assert disjoint == arrays.disjoint[node]
+        assert disjoint == arrays.disjoint_count[node]
         boxes = arrays.boxes[node, :, :size]
-        around = np.concatenate(
+        box_around = np.concatenate(
             (boxes[:2].min(1, initial=np.inf), boxes[2:].max(1, initial=-np.inf))
         )
-        return around, disjoint, members
+        return box_around, disjoint, members
 
     assert below(int(arrays.state[ROOT]), True)[2] == len(tree)
 
 
 @pytest.mark.parametrize("packed", [0, 200])
 @pytest.mark.parametrize("split", ["quadratic", "rstar"])
-@pytest.mark.parametrize(("fanout", "least"), [(4, 2), (16, 6)])
+@pytest.mark.parametrize(("fanout", "min_entries"), [(4, 2), (16, 6)])
 def test_finds_what_brute_force_finds_as_constraints_come_and_go(
-    split: Split, fanout: int, least: int, packed: int
+    split: Split, fanout: int, min_entries: int, packed: int
 ) -> None:
     regions = Shapes.read_all(_pool(7))
     messages = [Shapes.read_one(message) for message in _messages(8)]
     rng = random.Random(9)
-    tree = CRTree(split=split, fanout=fanout, least=least)
+    tree = CRTree(split=split, fanout=fanout, min_entries=min_entries)
     rows = np.array([rng.randrange(len(regions)) for _ in range(packed)], np.int64)
     masks = np.array([rng.randrange(256) for _ in range(packed)], np.int64)
     first = tree.add_many(Shapes.gather([(regions.arrays, rows)]), masks, packed=True)
@@ -193,9 +193,9 @@ def test_finds_what_brute_force_finds_as_constraints_come_and_go(
         if step % 10 == 0:
             message = rng.choice(messages)
             codes = relations(message, regions).tolist()
-            found = tree.search(message).tolist()
-            assert len(found) == len(set(found))
-            assert set(found) == {n for n, (row, mask) in kept.items() if mask >> codes[row] & 1}
+            matches = tree.search(message).tolist()
+            assert len(matches) == len(set(matches))
+            assert set(matches) == {n for n, (row, mask) in kept.items() if mask >> codes[row] & 1}
         if step % 100 == 0:
             check_structure(tree)
     for number in list(kept):
@@ -208,7 +208,7 @@ def test_finds_what_brute_force_finds_as_constraints_come_and_go(
 
 @pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("density", [None, 0.0, 4.0, 40.0])
-def test_relates_by_the_method_asked_for(density: float | None, indexed: bool) -> None:
+def test_relates_exactly_or_by_algorithm_1(density: float | None, indexed: bool) -> None:
     regions = Shapes.read_all(_pool(11))
     rng = np.random.default_rng(12)
     masks = 1 << rng.integers(0, 8, len(regions))
@@ -221,15 +221,15 @@ def test_relates_by_the_method_asked_for(density: float | None, indexed: bool) -
         if density is not None and are_simple(shape)[0]:
             rows = np.flatnonzero(simple)
             codes[rows] = relations_sampled(shape, Shapes.gather([(regions.arrays, rows)]), density)
-        if indexed:  # the table has the last word where Algorithm 1 errs
+        if indexed:  # Table 2 overrides Algorithm 1 where the latter errs
             bounds = [list(region) for region in _bounds(regions)]
             boxes = np.array([box_relation(*message.bounds, *box) for box in bounds])
             possible = CANDIDATES[boxes]
-            wanted = ((masks >> codes) & 1 == 1) & (possible & masks > 0)
-            wanted |= (possible & ~masks) == 0
+            expected = ((masks >> codes) & 1 == 1) & (possible & masks > 0)
+            expected |= (possible & ~masks) == 0
         else:
-            wanted = (masks >> codes) & 1 == 1
-        assert set(tree.search(shape).tolist()) == set(np.flatnonzero(wanted).tolist())
+            expected = (masks >> codes) & 1 == 1
+        assert set(tree.search(shape).tolist()) == set(np.flatnonzero(expected).tolist())
 
 
 def _bounds(shapes: Shapes) -> NDArray[np.float64]:
@@ -246,20 +246,20 @@ def test_matches_disjoint_constraints_of_missed_nodes_without_a_visit() -> None:
     assert (tree.evaluated, tree.visited) == (0, 1)
 
 
-@pytest.mark.parametrize(("fanout", "least"), [(4, 2), (5, 2), (16, 6), (16, 8)])
-def test_a_packed_tree_is_sound_whatever_its_size(fanout: int, least: int) -> None:
+@pytest.mark.parametrize(("fanout", "min_entries"), [(4, 2), (5, 2), (16, 6), (16, 8)])
+def test_a_packed_tree_is_sound_whatever_its_size(fanout: int, min_entries: int) -> None:
     rng = np.random.default_rng(15)
     message = shapely.box(20, 20, 60, 70)
     for count in (0, 1, 2, fanout - 1, fanout, fanout + 1, 2 * fanout + 1, fanout**2 + 1, 1000):
         corners = rng.integers(0, 100, (count, 2))
         regions = Shapes.read_all(np.column_stack((corners, corners + rng.integers(1, 9, 2))))
         masks = rng.integers(0, 256, count)
-        tree = CRTree(fanout=fanout, least=least)
+        tree = CRTree(fanout=fanout, min_entries=min_entries)
         assert tree.add_many(regions, masks, packed=True).tolist() == list(range(count))
         check_structure(tree)
-        wanted = np.flatnonzero((masks >> relations(Shapes.read_one(message), regions)) & 1)
-        assert sorted(tree.match(message).tolist()) == wanted.tolist()
-        # Not a level more than so many constraints need.
+        expected = np.flatnonzero((masks >> relations(Shapes.read_one(message), regions)) & 1)
+        assert sorted(tree.match(message).tolist()) == expected.tolist()
+        # The tree has the least possible height.
         assert fanout ** (tree.height - 1) < max(count, 2)
 
 
@@ -280,7 +280,7 @@ def test_packing_finds_with_fewer_visits_than_insertion() -> None:
 def test_an_emptied_tree_can_be_packed_and_no_other() -> None:
     regions = Shapes.read_all([shapely.box(k, 0, k + 1, 1) for k in range(100)])
     masks = np.full(100, I.bit)
-    tree = CRTree(fanout=4, least=2)
+    tree = CRTree(fanout=4, min_entries=2)
     for number in tree.add_many(regions, masks).tolist():
         with pytest.raises(IndexingError, match="only an empty tree can be packed"):
             tree.add_many(regions, masks, packed=True)
@@ -313,7 +313,7 @@ def test_forgets_the_regions_of_removed_constraints() -> None:
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("split", ["quadratic", "rstar"])
 def test_many_equal_boxes_and_far_coordinates(split: Split, packed: bool) -> None:
-    tree = CRTree(fanout=4, least=2, split=split)
+    tree = CRTree(fanout=4, min_entries=2, split=split)
     far = [shapely.box(k * 1e307, -1.6e308, (k + 1) * 1e307, 1.6e308) for k in range(-9, 9)]
     near = [shapely.box(1e-300, 0, 2e-300, 1e-300)] * 60
     regions = [*far, *near, *far]
@@ -326,13 +326,13 @@ def test_many_equal_boxes_and_far_coordinates(split: Split, packed: bool) -> Non
     for k, region in enumerate(far):
         assert sorted(tree.match(region).tolist()) == [numbers[k], numbers[k - len(far)]]
     assert set(tree.match(near[0]).tolist()) == set(numbers[18:78])
-    for one in numbers[:-1]:
-        tree.remove(one)
+    for number in numbers[:-1]:
+        tree.remove(number)
     check_structure(tree)
     assert tree.match(far[-1]).tolist() == numbers[-1:]
 
 
-def test_refuses_what_it_cannot_keep() -> None:
+def test_refuses_invalid_constraints_and_options() -> None:
     tree = CRTree()
     with pytest.raises(ModelError, match="polygon"):
         tree.add(shapely.Point(0, 0), 1)
@@ -348,7 +348,7 @@ def test_refuses_what_it_cannot_keep() -> None:
         tree.remove(0)
     with pytest.raises(IndexingError, match="split"):
         CRTree(split="linear")  # type: ignore[arg-type]
-    with pytest.raises(IndexingError, match="at least"):
-        CRTree(fanout=8, least=5)
+    with pytest.raises(IndexingError, match="min_entries must be 2 to 4"):
+        CRTree(fanout=8, min_entries=5)
     with pytest.raises(ModelError, match="density"):
         CRTree(density=-1)

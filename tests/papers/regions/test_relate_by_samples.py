@@ -1,4 +1,4 @@
-"""`relate_by_samples` as a user meets it."""
+"""`relate_by_samples`: thin gaps, invalid input and examples."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_sampling_many_gives_what_single_calls_give() -> None:
         (True, "above 0, .* saw True"),
     ],
 )
-def test_densities_that_are_none(density: Any, words: str) -> None:
+def test_invalid_densities_are_refused(density: Any, words: str) -> None:
     with pytest.raises(fp.ModelError, match=words):
         relate_by_samples(SQUARE, SQUARE, density)
 
@@ -67,6 +67,6 @@ def test_sampling_takes_simple_polygons_only(other: str) -> None:
         relations_sampled(*pairs, 5.0)
 
 
-def test_its_examples() -> None:
+def test_the_docstring_examples() -> None:
     assert doctest.testmod(adapter).failed == 0
     assert doctest.testmod(adapter).attempted > 0

@@ -1,4 +1,4 @@
-"""Siena Fast Forwarding: the paper's example, and every expression against the reference."""
+"""Siena Fast Forwarding: the paper's example, and random expressions against the reference."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def test_agrees_with_the_reference_as_subscriptions_come_and_go(
         table.add(number, f"I{number % 2}", filters)
         kept[number] = condition
     for event in events:
-        wanted = {number for number, condition in kept.items() if matches(condition, event)}
-        assert table.match(_event(event)) == wanted
-        assert table.match_interfaces(_event(event)) == {f"I{n % 2}" for n in wanted}
+        expected = {number for number, condition in kept.items() if matches(condition, event)}
+        assert table.match(_event(event)) == expected
+        assert table.match_interfaces(_event(event)) == {f"I{n % 2}" for n in expected}
         if kept and rng.random() < 0.5:
             number = rng.choice(sorted(kept))
             table.remove(number)
@@ -115,8 +115,8 @@ def test_strings_of_every_form(negated: bool) -> None:
         texts = {k: f"NOT ({text})" for k, text in texts.items()}
     table = _table(texts)
     for word in WORDS:
-        wanted = {k for k, text in texts.items() if matches(parse(text), {"s": word})}
-        assert table.match(_event({"s": word})) == wanted, word
+        expected = {k for k, text in texts.items() if matches(parse(text), {"s": word})}
+        assert table.match(_event({"s": word})) == expected, word
 
 
 @pytest.mark.parametrize("negated", [False, True])
@@ -156,9 +156,9 @@ def test_keeps_a_constraint_once_however_many_filters_have_it() -> None:
 
 
 def test_counts_a_constraint_once_in_a_filter_that_repeats_it() -> None:
-    (one,) = _filters("n > 5")
+    (terms,) = _filters("n > 5")
     table = ForwardingTable()
-    table.add(1, "I", [one + one])
+    table.add(1, "I", [terms + terms])
     assert table.match(_event({"n": 6})) == {1}
 
 
@@ -171,13 +171,13 @@ def test_a_filter_without_constraints_always_holds_and_no_filter_never() -> None
     assert table.match(_event({})) == set()
 
 
-class _Recording:
-    """An index that evaluates `NearCheck` and remembers what it was asked."""
+class _RecordingIndex:
+    """An index that evaluates `NearCheck` and records the values that it matches."""
 
-    asked: list[object]
+    values: list[object]
 
     def __init__(self) -> None:
-        self.asked = []
+        self.values = []
         self._checks: dict[int, Term] = {}
 
     def add(self, constraint: int, term: Term) -> None:
@@ -187,42 +187,42 @@ class _Recording:
         del self._checks[constraint]
 
     def match(self, value: Any) -> NDArray[np.int64]:
-        self.asked.append(value)
-        found = []
+        self.values.append(value)
+        numbers = []
         for number, term in self._checks.items():
             check = term.check
             assert isinstance(check, NearCheck)
-            place = EventValues({"g": check.geometry.value}).shapes("g")
-            assert place is not None
+            region = EventValues({"g": check.geometry.value}).shapes("g")
+            assert region is not None
             if (
-                evaluate_near(Space.PLANAR, check.function, value, place, check.distance)
+                evaluate_near(Space.PLANAR, check.function, value, region, check.distance)
                 is not term.negated
             ):
-                found.append(number)
-        return np.array(found, np.int64)
+                numbers.append(number)
+        return np.array(numbers, np.int64)
 
     def __len__(self) -> int:
         return len(self._checks)
 
 
-def test_a_new_type_plugs_in_and_the_short_cut_spares_it() -> None:
-    index = _Recording()
+def test_a_custom_family_is_used_and_the_short_cut_skips_it() -> None:
+    index = _RecordingIndex()
     family = Family("near", lambda: index, read_column)
     table = ForwardingTable(families={NearCheck: family})
     table.add(1, "I", _filters("n > 5"))
     table.add(2, "I", _filters("S_DWITHIN(g, POINT (0 0), 2)"))
     event = {"n": 6, "g": shapely.Point(1, 1)}
     assert table.match(_event(event)) == {1, 2}
-    assert len(index.asked) == 1
-    # The interface's first filter is complete, so the message needs no more looking up.
+    assert len(index.values) == 1
+    # The interface's first filter is complete, so the other attributes are not looked up.
     assert table.match_interfaces(_event(event)) == {"I"}
-    assert len(index.asked) == 1
+    assert len(index.values) == 1
     assert table.match_interfaces(_event({**event, "n": 5})) == {"I"}
-    assert len(index.asked) == 2
+    assert len(index.values) == 2
     assert table.match(_event({"g": shapely.Point(3, 3)})) == set()
 
 
-def test_numbers_of_subscriptions_and_interfaces_are_given_again() -> None:
+def test_numbers_of_subscriptions_and_interfaces_are_reused() -> None:
     table = ForwardingTable()
     rng = random.Random(5)
     kept: dict[int, tuple[str, int]] = {}
@@ -236,19 +236,19 @@ def test_numbers_of_subscriptions_and_interfaces_are_given_again() -> None:
             del kept[number]
             table.remove(number)
         value = rng.randrange(8)
-        wanted = {n for n, (_, own) in kept.items() if own == value}
-        assert table.match(_event({"n": value})) == wanted
-        assert table.match_interfaces(_event({"n": value})) == {kept[n][0] for n in wanted}
+        expected = {n for n, (_, threshold) in kept.items() if threshold == value}
+        assert table.match(_event({"n": value})) == expected
+        assert table.match_interfaces(_event({"n": value})) == {kept[n][0] for n in expected}
     assert len(table) == len(kept)
 
 
-def test_refuses_what_it_cannot_do() -> None:
+def test_refuses_invalid_changes_and_options() -> None:
     table = _table({1: "n > 5"})
-    with pytest.raises(IndexingError, match="subscription 1 already"):
+    with pytest.raises(IndexingError, match="subscription 1 exists already"):
         table.add(1, "I", [])
     with pytest.raises(IndexingError, match="no subscription 2"):
         table.remove(2)
-    with pytest.raises(IndexingError, match="region index"):
+    with pytest.raises(IndexingError, match="region_index must be"):
         ForwardingTable("grid")  # type: ignore[arg-type]
     with pytest.raises(IndexingError, match="relation"):
         ForwardingTable(relation="guessed")  # type: ignore[arg-type]

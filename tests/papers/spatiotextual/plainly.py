@@ -1,4 +1,4 @@
-"""Subscriptions, messages and who matches whom, in plain Python; and figure 5 as it is printed."""
+"""Brute-force matching of subscriptions and messages in plain Python, and figure 5 as printed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.papers.spatiotextual.static_trees import Found
+from fencepost.papers.spatiotextual.static_trees import Matches
 
 Box = tuple[float, float, float, float]
 Flat = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]
@@ -33,30 +33,32 @@ def meet(a: Box, b: Box) -> bool:
 def matching(subscriptions: Mapping[int, Post], message: Post) -> list[int]:
     return sorted(
         row
-        for row, one in subscriptions.items()
-        if meet(one.box, message.box) and one.tokens <= message.tokens
+        for row, subscription in subscriptions.items()
+        if meet(subscription.box, message.box) and subscription.tokens <= message.tokens
     )
 
 
 def flat(posts: Sequence[Post]) -> Flat:
-    """As the arrays that an index takes."""
-    start = np.cumsum([0, *(len(one.tokens) for one in posts)])
-    tokens = [token for one in posts for token in one.tokens]
-    boxes = np.array([one.box for one in posts], np.float64).reshape(-1, 4)
+    """Return posts as the arrays that an index takes."""
+    start = np.cumsum([0, *(len(post.tokens) for post in posts)])
+    tokens = [token for post in posts for token in post.tokens]
+    boxes = np.array([post.box for post in posts], np.float64).reshape(-1, 4)
     return boxes, start, np.array(tokens, np.uint32)
 
 
-def by_message(found: Found) -> list[list[int]]:
-    rows, stops = found
+def by_message(matches: Matches) -> list[list[int]]:
+    rows, stops = matches
     assert rows.dtype == np.uint32
     assert stops.dtype == np.int64
     return [part.tolist() for part in np.split(rows, stops)[:-1]]
 
 
-def some_posts(rng: random.Random, count: int, tokens: int, most: int, side: int) -> list[Post]:
-    """Boxes on a small lattice (touching, equal, nested, crossing, points), few tokens."""
+def some_posts(
+    rng: random.Random, count: int, tokens: int, max_tokens: int, side: int
+) -> list[Post]:
+    """Return posts with few tokens and boxes on a small lattice, which often touch or nest."""
     return [
-        Post(_box(rng, side), frozenset(rng.sample(range(tokens), rng.randint(0, most))))
+        Post(_box(rng, side), frozenset(rng.sample(range(tokens), rng.randint(0, max_tokens))))
         for _ in range(count)
     ]
 
@@ -75,7 +77,7 @@ def _box(rng: random.Random, side: int) -> Box:
 
 @dataclass
 class Node:
-    """A node of figure 4: its entries, or its subscriptions; its lists."""
+    """A node of figure 4, with entries or subscriptions, and with its lists."""
 
     entries: Sequence[Node] = ()
     subscriptions: Collection[int] = ()
@@ -84,7 +86,7 @@ class Node:
 
 
 def tree_of(shape: Any, posts: Mapping[int, Post]) -> Node:
-    """Nested lists of rows as an Rt++-tree: the i-th token, by number, goes to level i."""
+    """Return the Rt++-tree of nested lists of rows: the i-th token, by number, is on level i."""
     root = _node(shape, posts)
     levels = _height(root)
     for depth, node in _below(root, 0):
@@ -122,22 +124,25 @@ def _below(node: Node, depth: int) -> Iterable[tuple[int, Node]]:
 
 
 def figure_5(
-    root: Node, posts: Mapping[int, Post], message: Post, mended: Collection[int] = ()
+    root: Node, posts: Mapping[int, Post], message: Post, corrected: Collection[int] = ()
 ) -> tuple[list[int], list[Node]]:
-    """The answers and the nodes visited, by the printed algorithm but for the errata mended."""
+    """Return the matches and the visited nodes by the printed algorithm.
+
+    corrected : the numbers of the errata that are corrected.
+    """
     counts: Counter[int] = Counter()
-    found: list[int] = []
+    matches: list[int] = []
     visited: list[Node] = []
 
     def prune(node: Node, level: int) -> None:
         visited.append(node)
         visit = False
         for entry in node.entries:
-            if 2 in mended:
+            if 2 in corrected:
                 visit = False
-            near = meet if 3 in mended else _has_a_corner_in
+            near = meet if 3 in corrected else _has_a_corner_in
             if not near(entry.box, message.box):
-                if 1 in mended:
+                if 1 in corrected:
                     continue
                 return
             for token in sorted(entry.lists.keys() & message.tokens):
@@ -147,16 +152,16 @@ def figure_5(
                     if counts[row] == level < size and entry.entries:
                         visit = True
                     if counts[row] == size and meet(posts[row].box, message.box):
-                        found.append(row)
+                        matches.append(row)
             if visit:
                 prune(entry, level + 1)
 
     prune(root, 1)
-    if 4 in mended:
-        found += [
-            row for row, one in posts.items() if not one.tokens and meet(one.box, message.box)
+    if 4 in corrected:
+        matches += [
+            row for row, post in posts.items() if not post.tokens and meet(post.box, message.box)
         ]
-    return sorted(found), visited
+    return sorted(matches), visited
 
 
 def _has_a_corner_in(a: Box, b: Box) -> bool:

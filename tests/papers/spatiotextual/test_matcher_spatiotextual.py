@@ -1,4 +1,4 @@
-"""The Rt-trees behind `Matcher`: keywords and places together, and what is left to verify."""
+"""The Rt-trees as indexes of a `Matcher`, against the oracle: keywords, places and other terms."""
 
 from __future__ import annotations
 
@@ -77,8 +77,10 @@ def test_keywords_and_places_match_as_the_oracle_says(
         for number, expression in enumerate(expressions):
             matcher.subscribe(f"s{number}", expression)
         for event in events:
-            wanted = [f"s{k}" for k, one in enumerate(parsed) if evaluate(one, event) is True]
-            assert matcher.match(event) == wanted, index
+            expected = [
+                f"s{k}" for k, condition in enumerate(parsed) if evaluate(condition, event) is True
+            ]
+            assert matcher.match(event) == expected, index
 
 
 @pytest.mark.parametrize("index", TREES)
@@ -120,7 +122,7 @@ def test_what_lies_apart_is_found_far_away(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", TREES)
-def test_trees_are_those_of_the_attributes_in_use(index: str) -> None:
+def test_there_is_a_tree_for_each_pair_of_attributes_in_use(index: str) -> None:
     matcher = Matcher(index=index)
     assert matcher.stats()["trees"] == 0
     matcher.subscribe("a", "A_CONTAINS(l, ('x')) AND S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
@@ -136,7 +138,7 @@ def test_trees_are_those_of_the_attributes_in_use(index: str) -> None:
     assert matcher.stats()["trees"] == matcher.stats()["entries"] == 0
 
 
-def test_words_of_subscriptions_that_are_gone_are_forgotten() -> None:
+def test_words_of_removed_subscriptions_are_forgotten() -> None:
     matcher = Matcher(index="rt++")
     for k in range(200):
         matcher.subscribe("s", f"A_CONTAINS(l, ('w{k}', 'v{k % 3}'))", replace=True)
@@ -155,22 +157,22 @@ def test_thousands_with_keywords_and_boxes(index: str) -> None:
     low = rng.integers(0, 40, (count, 2))
     boxes = np.column_stack((low, low + rng.integers(1, 6, (count, 2)))).astype(float)
     words = [rng.choice(30, rng.integers(0, 4), replace=False) for _ in range(count)]
-    keywords = [[f"w{word}" for word in own] for own in words]
+    keywords = [[f"w{word}" for word in event_words] for event_words in words]
     ids = [f"s{k:04}" for k in range(count)]
     matcher = Matcher(index=index)
     matcher.subscribe_columns(ids, regions={"g": (boxes, "S_INTERSECTS")}, keywords={"l": keywords})
-    gone = set(random.Random(index).sample(ids, 700))
+    removed = set(random.Random(index).sample(ids, 700))
     for step in range(6):
         x, y = rng.integers(0, 45, 2).tolist()
-        own = {f"w{word}" for word in rng.choice(30, 12, replace=False)}
-        wanted = [
+        event_words = {f"w{word}" for word in rng.choice(30, 12, replace=False)}
+        expected = [
             id
-            for id, box, needed in zip(ids, boxes, keywords, strict=True)
-            if box[0] <= x <= box[2] and box[1] <= y <= box[3] and own >= set(needed)
+            for id, box, required in zip(ids, boxes, keywords, strict=True)
+            if box[0] <= x <= box[2] and box[1] <= y <= box[3] and event_words >= set(required)
         ]
         if step == 3:
-            for id in gone:
+            for id in removed:
                 matcher.unsubscribe(id)
-        left = [id for id in wanted if step < 3 or id not in gone]
-        assert matcher.match({"g": f"POINT ({x} {y})", "l": sorted(own)}) == left
-        assert matcher.match({"g": f"POINT ({x} {y})", "l": " ".join(own)}) == left
+        remaining = [id for id in expected if step < 3 or id not in removed]
+        assert matcher.match({"g": f"POINT ({x} {y})", "l": sorted(event_words)}) == remaining
+        assert matcher.match({"g": f"POINT ({x} {y})", "l": " ".join(event_words)}) == remaining

@@ -1,4 +1,4 @@
-"""The orders of tokens against plain counting."""
+"""`token_order` against plain counting."""
 
 from __future__ import annotations
 
@@ -20,45 +20,47 @@ def ordered(posts: list[Post], order: Order, cells: int = 1, seed: int = 0) -> l
 
 
 def posts_of(seed: str, count: int = 300) -> list[Post]:
-    made = some_posts(random.Random(seed), count, 40, 6, 16)
-    return [Post(post.box, post.tokens or frozenset({0})) for post in made]
+    posts = some_posts(random.Random(seed), count, 40, 6, 16)
+    return [Post(post.box, post.tokens or frozenset({0})) for post in posts]
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_no_token_is_lost(order: Order) -> None:
     posts = posts_of("lost")
-    found = ordered(posts, order, 16)
-    assert [sorted(own) for own in found] == [sorted(post.tokens) for post in posts]
-    assert ordered(posts, order, 16) == found
+    orders = ordered(posts, order, 16)
+    assert [sorted(tokens) for tokens in orders] == [sorted(post.tokens) for post in posts]
+    assert ordered(posts, order, 16) == orders
 
 
 def test_idf_has_rare_tokens_first() -> None:
     posts = posts_of("idf")
     df = Counter(token for post in posts for token in post.tokens)
-    for own in ordered(posts, "idf"):
-        assert own == sorted(own, key=lambda token: (df[token], token))
+    for tokens in ordered(posts, "idf"):
+        assert tokens == sorted(tokens, key=lambda token: (df[token], token))
 
 
-def test_df_takes_the_most_frequent_of_those_left() -> None:
+def test_df_takes_the_most_frequent_remaining_token() -> None:
     posts = posts_of("df")
-    leads = [own[0] for own in ordered(posts, "df")]
-    left = set(range(len(posts)))
-    while left:
-        df = Counter(token for k in left for token in posts[k].tokens)
+    representatives = [tokens[0] for tokens in ordered(posts, "df")]
+    remaining = set(range(len(posts)))
+    while remaining:
+        df = Counter(token for k in remaining for token in posts[k].tokens)
         largest = [token for token, count in df.items() if count == max(df.values())]
-        # Of tokens that are equally frequent either may have been taken.
+        # Of equally frequent tokens, any may have been taken.
         taken = next(
             token
             for token in largest
-            if all(leads[k] == token for k in left if token in posts[k].tokens)
+            if all(representatives[k] == token for k in remaining if token in posts[k].tokens)
         )
-        left = {k for k in left if taken not in posts[k].tokens}
+        remaining = {k for k in remaining if taken not in posts[k].tokens}
 
 
 def test_df_shares_tokens_and_idf_does_not() -> None:
     posts = posts_of("shared")
-    used = {order: len({own[0] for own in ordered(posts, order)}) for order in ORDERS[1:3]}
-    assert used["df"] < used["idf"]
+    representative_counts = {
+        order: len({tokens[0] for tokens in ordered(posts, order)}) for order in ORDERS[1:3]
+    }
+    assert representative_counts["df"] < representative_counts["idf"]
 
 
 def test_locality_counts_in_the_cell_of_the_centre() -> None:
@@ -80,17 +82,17 @@ def test_locality_counts_in_the_cell_of_the_centre() -> None:
     local = Counter(
         (c, token) for c, post in zip(cells, posts, strict=True) for token in post.tokens
     )
-    for c, own in zip(cells, ordered(posts, "locality", 9), strict=True):
-        assert own == sorted(own, key=lambda token: (local[c, token], df[token], token))
+    for c, tokens in zip(cells, ordered(posts, "locality", 9), strict=True):
+        assert tokens == sorted(tokens, key=lambda token: (local[c, token], df[token], token))
 
 
 def test_random_depends_on_the_seed_alone() -> None:
     posts = posts_of("random")
     assert ordered(posts, "random", seed=3) == ordered(posts, "random", seed=3)
     assert ordered(posts, "random", seed=3) != ordered(posts, "random", seed=4)
-    places = Counter(
-        sorted(post.tokens).index(own[0])
-        for post, own in zip(posts, ordered(posts, "random"), strict=True)
+    ranks = Counter(
+        sorted(post.tokens).index(tokens[0])
+        for post, tokens in zip(posts, ordered(posts, "random"), strict=True)
         if len(post.tokens) == 4
     )
-    assert len(places) == 4
+    assert len(ranks) == 4

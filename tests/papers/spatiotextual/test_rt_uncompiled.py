@@ -1,4 +1,4 @@
-"""The room's kernels run as plain Python, where indexes are checked."""
+"""Kernels of `papers.spatiotextual` run as plain Python, which checks the bounds of arrays."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ messages = some_posts(rng, 12, 10, 7, 8)
 compared = 0
 for kind in KINDS:
     for order in ORDERS if kind == "rt+" else ("locality",):
-        index = build(kind, *flat(subscriptions), order=order, least=2, most=4)
+        index = build(kind, *flat(subscriptions), order=order, min_entries=2, max_entries=4)
         kept = dict(enumerate(subscriptions))
         for row in range(9):
             index.remove(row)
             index.add(100 + row, kept[row].box, np.array(sorted(kept[row].tokens)))
             kept[100 + row] = kept.pop(row)
-        found = by_message(index.match_many(*flat(messages)))
-        assert found == [matching(kept, message) for message in messages], (kind, order)
-        compared += sum(map(len, found))
+        matches = by_message(index.match_many(*flat(messages)))
+        assert matches == [matching(kept, message) for message in messages], (kind, order)
+        compared += sum(map(len, matches))
 print(compared)
 """
 

@@ -1,4 +1,4 @@
-"""Buses among a thousand fences: what they need not send. (Ours; the data are real.)"""
+"""Buses among a thousand fences: the events that they need not send. (Not in the paper.)"""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FENCES = 1000
 RADIUS_M = 300.0
 _ALL_POSITIONS = 600_000
 _CHUNK = 50_000
-_STREET = 1000  # places of a degree that count as one of the streets'
+_STREET = 1000  # cells of a degree; a cell with positions counts as one place of a street
 ALL = "every event"
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many positions: for the comparison, and for each point of the sweep."""
+    """The numbers of positions, for the comparison and for each point of the sweep."""
 
     positions: int
     swept: int
@@ -42,22 +42,22 @@ QUICK = Sizes(4_000, 1_000, (32, 128), (32,))
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one method came to.
+    """The result of one method.
 
     Attributes
     ----------
     sent, sent_outside : int
-        Events sent, and those of them that are in no fence.
+        Events that were sent, and sent events in no fence.
     outside : int
         Events in no fence.
     missed : int
-        Events in a fence that were not sent: there must be none.
+        Events in a fence that were not sent; must be 0.
     server_s, client_s : float
-        Time to match and answer what was sent, and to decide what to send.
+        Time to match and answer sent events, and time to decide whether to send.
     answered_bytes : int
-        What is sent back.
+        Size of the answers.
     index_bytes : int
-        Of the fences, and of what finds regions among them.
+        Size of the fences and of the index for safe regions.
     """
 
     events: int
@@ -72,35 +72,37 @@ class Outcome:
 
     @property
     def saved(self) -> float:
-        """Of the events in no fence, how many were never sent."""
+        """The share of the events in no fence that were not sent."""
         return 1.0 - self.sent_outside / max(self.outside, 1)
 
 
 def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
     """Measure and check."""
     progress.expect(3 + len(sizes.holes) + len(sizes.cells))
-    everywhere = bus_positions.read(source, _ALL_POSITIONS, seed)
-    matcher = fences(everywhere, seed)
-    positions = everywhere.first(sizes.positions)
-    hit = in_fences(matcher, positions)
+    all_positions = bus_positions.read(source, _ALL_POSITIONS, seed)
+    matcher = fences(all_positions, seed)
+    positions = all_positions.first(sizes.positions)
+    in_fence = in_fences(matcher, positions)
     compared: dict[str, Outcome] = {}
     methods: dict[str, dict[str, Any] | None] = {
         ALL: None,
         "GLR": {"method": GreedyRectangles()},
         "ours": {},
     }
-    for name, given in methods.items():
+    for name, options in methods.items():
         progress.step(name)
-        compared[name] = drive(matcher, positions, hit, given)
-    few = positions.first(sizes.swept)
+        compared[name] = drive(matcher, positions, in_fence, options)
+    first_positions = positions.first(sizes.swept)
     swept: dict[str, Outcome] = {}
     for cells in sizes.cells:
         progress.step(f"GLR, {cells} cells a side")
-        given = {"method": GreedyRectangles(cells=(cells, cells))}
-        swept[f"GLR, {cells} x {cells} cells"] = drive(matcher, few, hit, given)
+        options = {"method": GreedyRectangles(cells=(cells, cells))}
+        swept[f"GLR, {cells} x {cells} cells"] = drive(matcher, first_positions, in_fence, options)
     for holes in sizes.holes:
         progress.step(f"ours, {holes} fences a region")
-        swept[f"ours, {holes} fences"] = drive(matcher, few, hit, {"max_holes": holes})
+        swept[f"ours, {holes} fences"] = drive(
+            matcher, first_positions, in_fence, {"max_holes": holes}
+        )
     return Report(
         "buses",
         f"Buses among {FENCES:,} fences of {RADIUS_M:.0f} m: what need not be sent",
@@ -109,19 +111,19 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
             "origin": positions.origin,
             "positions": len(positions),
             "buses": positions.buses,
-            "in_fences": float(hit.mean()),
-            "compared": {name: _plain(one) for name, one in compared.items()},
-            "swept": {name: _plain(one) for name, one in swept.items()},
-            "missed": sum(one.missed for one in (*compared.values(), *swept.values())),
+            "in_fences": float(in_fence.mean()),
+            "compared": {name: _plain(outcome) for name, outcome in compared.items()},
+            "swept": {name: _plain(outcome) for name, outcome in swept.items()},
+            "missed": sum(outcome.missed for outcome in (*compared.values(), *swept.values())),
         },
-        [_compared_table(compared), _swept_table(swept, len(few))],
+        [_compared_table(compared), _swept_table(swept, len(first_positions))],
         lambda picture: _draw(picture, compared, swept),
         size=(11.0, 4.8),
         notes=[
-            f"The first {len(positions):,} of {len(everywhere):,} {positions.origin}, "
+            f"The first {len(positions):,} of {len(all_positions):,} {positions.origin}, "
             f"{positions.buses} buses; fences round {FENCES:,} places of the streets of all, each "
             f"{1 / _STREET:g} degrees of them once; "
-            f"{hit.mean():.1%} of the positions are in a fence.",
+            f"{in_fence.mean():.1%} of the positions are in a fence.",
             "Saved: of the events in no fence, those never sent. Missed: events in a fence that "
             "were not sent. Server: matching what was sent, and the answer to it, in one thread "
             "of Python; sent back: answers in JSON.",
@@ -131,37 +133,40 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
 
 
 def fences(positions: Positions, seed: int) -> fp.Matcher:
-    """A matcher of fences round places where buses were; each place of their streets once."""
+    """Return a matcher of fences round random places of the streets; no place has two fences."""
     rng = np.random.default_rng(seed)
     places = np.round(np.column_stack((positions.lon, positions.lat)) * _STREET)
     _, first = np.unique(places, axis=0, return_index=True)
-    chosen = rng.choice(first, FENCES, replace=len(first) < FENCES)
-    middle = shapely.points(positions.lon[chosen], positions.lat[chosen])
+    rows = rng.choice(first, FENCES, replace=len(first) < FENCES)
+    centres = shapely.points(positions.lon[rows], positions.lat[rows])
     matcher = fp.Matcher("wgs84")
     ids = [f"fence-{number}" for number in range(FENCES)]
-    matcher.subscribe_columns(ids, within={"geometry": (middle, np.full(FENCES, RADIUS_M))})
+    matcher.subscribe_columns(ids, within={"geometry": (centres, np.full(FENCES, RADIUS_M))})
     return matcher
 
 
 def in_fences(matcher: fp.Matcher, positions: Positions) -> NDArray[np.bool_]:
-    """Which positions are in a fence."""
-    hit = np.zeros(len(positions), bool)
+    """Return which positions are in a fence."""
+    in_fence = np.zeros(len(positions), bool)
     for first in range(0, len(positions), _CHUNK):
-        own = slice(first, first + _CHUNK)
-        points = shapely.to_wkb(shapely.points(positions.lon[own], positions.lat[own]))
-        found = matcher.match_batch(pa.table({"geometry": points}))
-        hit[first + found["event"].to_numpy()] = True
-    return hit
+        chunk = slice(first, first + _CHUNK)
+        points = shapely.to_wkb(shapely.points(positions.lon[chunk], positions.lat[chunk]))
+        matches = matcher.match_batch(pa.table({"geometry": points}))
+        in_fence[first + matches["event"].to_numpy()] = True
+    return in_fence
 
 
 def drive(
     matcher: fp.Matcher,
     positions: Positions,
-    hit: NDArray[np.bool_],
-    given: dict[str, Any] | None,
+    in_fence: NDArray[np.bool_],
+    options: dict[str, Any] | None,
 ) -> Outcome:
-    """Let the buses drive, each with a client; without regions every event is sent."""
-    regions = None if given is None else fp.SafeRegions(matcher, **given)
+    """Let the buses drive, each with a client.
+
+    options : arguments of `SafeRegions`; None to send every event.
+    """
+    regions = None if options is None else fp.SafeRegions(matcher, **options)
     clients = [fp.SafeClient() for _ in range(int(positions.vehicle.max()) + 1)]
     sent = np.zeros(len(positions), bool)
     server = client = 0.0
@@ -170,8 +175,8 @@ def drive(
     for number, (vehicle, lon, lat) in enumerate(rows):
         event = {"geometry": {"type": "Point", "coordinates": [lon, lat]}}
         begin = time.perf_counter()
-        own = clients[vehicle]
-        if not own.should_send(event):
+        safe_client = clients[vehicle]
+        if not safe_client.should_send(event):
             client += time.perf_counter() - begin
             continue
         client += time.perf_counter() - begin
@@ -182,10 +187,10 @@ def drive(
             answer = regions.answer(event, str(vehicle))
             answered += len(answer)
             server += time.perf_counter() - begin
-            own.accept(answer)
+            safe_client.accept(answer)
         else:
             server += time.perf_counter() - begin
-    inside = hit[: len(positions)]
+    inside = in_fence[: len(positions)]
     return Outcome(
         len(positions),
         int((~inside).sum()),
@@ -199,22 +204,22 @@ def drive(
     )
 
 
-def _plain(one: Outcome) -> dict[str, Any]:
-    return {**asdict(one), "saved": one.saved}
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    return {**asdict(outcome), "saved": outcome.saved}
 
 
-def _row(name: str, one: Outcome) -> list[str]:
+def _row(name: str, outcome: Outcome) -> list[str]:
     return [
         name,
-        f"{one.sent:,}",
-        f"{one.sent_outside:,}",
-        f"{one.saved:.1%}",
-        f"{one.missed:,}",
-        f"{one.server_s / one.events * 1e6:,.1f}",
-        f"{one.server_s / max(one.sent, 1) * 1e6:,.1f}",
-        f"{one.client_s / one.events * 1e6:,.1f}",
-        f"{one.answered_bytes / one.events:,.0f}",
-        f"{one.index_bytes / 1024:,.0f}",
+        f"{outcome.sent:,}",
+        f"{outcome.sent_outside:,}",
+        f"{outcome.saved:.1%}",
+        f"{outcome.missed:,}",
+        f"{outcome.server_s / outcome.events * 1e6:,.1f}",
+        f"{outcome.server_s / max(outcome.sent, 1) * 1e6:,.1f}",
+        f"{outcome.client_s / outcome.events * 1e6:,.1f}",
+        f"{outcome.answered_bytes / outcome.events:,.0f}",
+        f"{outcome.index_bytes / 1024:,.0f}",
     ]
 
 
@@ -246,8 +251,8 @@ def _swept_table(swept: dict[str, Outcome], count: int) -> Table:
 def _draw(picture: Any, compared: dict[str, Outcome], swept: dict[str, Outcome]) -> None:
     left, right = picture.subplots(1, 2)
     names = list(compared)
-    inside = [one.sent - one.sent_outside for one in compared.values()]
-    outside = [one.sent_outside for one in compared.values()]
+    inside = [outcome.sent - outcome.sent_outside for outcome in compared.values()]
+    outside = [outcome.sent_outside for outcome in compared.values()]
     left.bar(names, inside, color="#4c78a8", label="in a fence")
     left.bar(names, outside, bottom=inside, color="#f58518", label="in no fence")
     left.set_ylabel("events sent")
@@ -256,11 +261,13 @@ def _draw(picture: Any, compared: dict[str, Outcome], swept: dict[str, Outcome])
     left.set_ylim(0, 1.25 * compared[ALL].sent)
     left.legend(loc="upper right")
     for kind, colour in (("GLR", "#e45756"), ("ours", "#54a24b")):
-        own = {name: one for name, one in swept.items() if name.startswith(kind)}
-        x = [one.answered_bytes / one.events for one in own.values()]
-        y = [100 * one.saved for one in own.values()]
+        outcomes = {name: outcome for name, outcome in swept.items() if name.startswith(kind)}
+        x = [outcome.answered_bytes / outcome.events for outcome in outcomes.values()]
+        y = [100 * outcome.saved for outcome in outcomes.values()]
         right.plot(x, y, "o-", color=colour, label=kind)
-        for name, a, b in list(zip(own, x, y, strict=True))[:: 1 if kind == "ours" else len(own)]:
+        for name, a, b in list(zip(outcomes, x, y, strict=True))[
+            :: 1 if kind == "ours" else len(outcomes)
+        ]:
             right.annotate(
                 name.removeprefix(f"{kind}, "), (a, b), (4, 4), textcoords="offset points",
                 fontsize=9,

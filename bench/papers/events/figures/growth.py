@@ -1,4 +1,4 @@
-"""What figures 5 and 6 have in common: time and memory over the number of subscriptions."""
+"""`run`, which figures 5 and 6 share: time and memory over the number of subscriptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sizes:
     """How much is measured."""
 
     scale: int
-    steps: int  # up to the scale, in equal ones
+    steps: int  # equal steps up to the scale
     events: int
     effort: Effort
 
@@ -55,10 +55,10 @@ def run(
     outcomes = []
     for count in counts:
         progress.step(f"{count:,} subscriptions, {sizes.events:,} events")
-        made = scenario(seed, count, sizes.events)
-        outcomes.append(measuring.measure(made, sizes.effort))
-    last, mark = outcomes[-1], made.published
-    means = {one: _mean_share(outcomes, one) for one in last.times}
+        built_scenario = scenario(seed, count, sizes.events)
+        outcomes.append(measuring.measure(built_scenario, sizes.effort))
+    largest, published_shares = outcomes[-1], built_scenario.published
+    means = {method: _mean_share(outcomes, method) for method in largest.times}
     return Report(
         name,
         title,
@@ -66,27 +66,27 @@ def run(
             "seed": seed,
             "points": [outcome.plain() for outcome in outcomes],
             "mean_percent_of_standard_time": means,
-            "published_percent": mark._asdict(),
+            "published_percent": published_shares._asdict(),
             "wrong_pairs": sum(sum(outcome.wrong.values()) for outcome in outcomes),
         },
         [
             _time_table(outcomes),
-            _share_table(last, means, mark),
+            _share_table(largest, means, published_shares),
             _memory_table(outcomes),
             _check_table(outcomes),
         ],
         lambda picture: _draw(picture, title, outcomes),
         size=(12.0, 6.0),
-        notes=_notes(outcomes, mark),
+        notes=_notes(outcomes, published_shares),
     )
 
 
 def _mean_share(outcomes: Sequence[Outcome], name: str) -> float:
-    """The mean time of all sizes in percent of the standard version's, as the paper has it."""
-    own, other = (
-        sum(outcome.times[one].min_ms for outcome in outcomes) for one in (name, STANDARD)
+    """Return the mean time of all sizes in percent of the standard version's, as in the paper."""
+    method_ms, standard_ms = (
+        sum(outcome.times[method].min_ms for outcome in outcomes) for method in (name, STANDARD)
     )
-    return 100 * own / other
+    return 100 * method_ms / standard_ms
 
 
 def _time_table(outcomes: Sequence[Outcome]) -> Table:
@@ -100,8 +100,8 @@ def _time_table(outcomes: Sequence[Outcome]) -> Table:
                 f"{outcome.matching:.0%}",
                 f"{outcome.answers:.2f}",
                 *(
-                    f"{figure(own.min_ms * 1e3)} ({figure(own.median_ms * 1e3)})"
-                    for own in outcome.times.values()
+                    f"{figure(timing.min_ms * 1e3)} ({figure(timing.median_ms * 1e3)})"
+                    for timing in outcome.times.values()
                 ),
             ]
             for outcome in outcomes
@@ -109,12 +109,12 @@ def _time_table(outcomes: Sequence[Outcome]) -> Table:
     )
 
 
-def _share_table(last: Outcome, means: dict[str, float], mark: Shares) -> Table:
+def _share_table(largest: Outcome, means: dict[str, float], published_shares: Shares) -> Table:
     return Table(
         f"Percent of the time of '{STANDARD}', which is the faster of its two",
         [
             "method",
-            f"{last.subscriptions:,} subscriptions",
+            f"{largest.subscriptions:,} subscriptions",
             "mean of all sizes",
             "published for the optimised version",
             "at most that",
@@ -122,12 +122,12 @@ def _share_table(last: Outcome, means: dict[str, float], mark: Shares) -> Table:
         [
             [
                 name,
-                f"{last.share(name):.3g}",
+                f"{largest.share(name):.3g}",
                 f"{means[name]:.3g}",
-                f"{mark.time}",
-                "yes" if last.share(name) <= mark.time else "no",
+                f"{published_shares.time}",
+                "yes" if largest.share(name) <= published_shares.time else "no",
             ]
-            for name in last.times
+            for name in largest.times
             if name != STANDARD and not (name.startswith("OPS4ST") and name.endswith(ONE))
         ],
     )
@@ -162,19 +162,20 @@ def _check_table(outcomes: Sequence[Outcome]) -> Table:
     )
 
 
-def _notes(outcomes: Sequence[Outcome], mark: Shares) -> list[str]:
-    last = outcomes[-1]
+def _notes(outcomes: Sequence[Outcome], published_shares: Shares) -> list[str]:
+    largest = outcomes[-1]
     return [
-        f"{last.origin}. The map grows with the number of subscriptions, so that at each size "
+        f"{largest.origin}. The map grows with the number of subscriptions, so that at each size "
         "about half of the events match, as published.",
-        f"Published: the optimised version, safe regions included, needs {mark.time} % of the "
-        f"time and {mark.memory} % of the memory of the standard one; the figures have no numbers.",
+        "Published: the optimised version, safe regions included, needs "
+        f"{published_shares.time} % of the time and {published_shares.memory} % of the memory of "
+        "the standard one; the figures have no numbers.",
         "OPS4ST and the kernel of ours have events laid out beforehand; a batch is a table with "
         "points as WKB, and ids come out; one by one, a mapping goes in and a list of ids comes "
         "out. Percentages are of best rounds.",
         "Bytes are those of what an event is compared with; ours has all of a matcher, ids and "
         "expressions included.",
-        f"With safe regions {last.sent:.1%} of the events are sent; the others cost the "
+        f"With safe regions {largest.sent:.1%} of the events are sent; the others cost the "
         "server nothing, and what objects compute is not timed.",
     ]
 

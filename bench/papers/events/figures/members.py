@@ -1,9 +1,9 @@
-"""What an event costs a `Detector` while many others are live.
+"""The cost of an event in a `Detector` over the number of live members.
 
-Taxis and riders, uniformly spread so that an event finds about one partner within reach however
-many are live: what grows with the number of members, then, is the index and not the answers. Times
-are of the thread; of `push` it is the median of blocks, and the search is of the index alone.
-Beside it, what one would write: a scan of all live members by NumPy.
+Taxis and riders are spread so that an event finds about one partner within reach, however many
+members are live: the index grows with the number of members, the answers do not. Times are CPU
+times of the thread. That of `push` is the median of blocks; that of the search is the index alone.
+The baseline is a scan of all live members in NumPy.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ REACH = 100.0
 MEASURED = 2_000
 SCANNED = 50
 BLOCK = 50  # events timed together, as the clock of a thread is coarse
-GROWS = 3.0  # the cost of an event, from the fewest members to the most
+GROWS = 3.0  # the goal: the cost of an event grows at most by this factor
 _START = 1_700_000_000_000_000_000
 _STEP = 1_000_000  # one event a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many members are live."""
+    """The numbers of live members."""
 
     live: tuple[int, ...]
 
@@ -45,17 +45,17 @@ QUICK = Sizes((1_000, 5_000))
 
 
 def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
-    """Measure at each number of live members; there is no other data than made-up."""
+    """Measure at each number of live members; the data are always made up."""
     progress.expect(len(sizes.live))
-    found = []
+    results = []
     for size in sizes.live:
         progress.step(f"{size:,} live members")
-        found.append(_measured(size, np.random.default_rng(seed)))
-    return _report(found, seed)
+        results.append(_measured(size, np.random.default_rng(seed)))
+    return _report(results, seed)
 
 
 def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
-    # One rider for each taxi, and one of either in a disc of the reach on average.
+    # As many riders as taxis; a disc of the reach has one of each on average.
     side = float(np.sqrt(size / 2 * np.pi * REACH**2))
     within_s = size * _STEP / 1e9
     detector = Detector(
@@ -72,7 +72,7 @@ def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
     found = 0
     for first in range(0, size, 50_000):
         found += len(detector.push_batch(_events(rng, first, min(50_000, size - first), side)))
-    filling = time.thread_time() - began
+    filling_s = time.thread_time() - began
     events = _events(rng, size, MEASURED, side).to_pylist()
     costs, answers = [], 0
     for first in range(0, MEASURED, BLOCK):
@@ -84,16 +84,16 @@ def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
     live = detector._live
     rows = rng.integers(0, len(live.keys), MEASURED)
     times = live.arrays.items["latest"][rows]
-    asked = PartnerQuery(0, False, REACH, int(within_s * 1e9), 0)
-    live.find(asked, rows, times, times)
+    query = PartnerQuery(0, False, REACH, int(within_s * 1e9), 0)
+    live.find(query, rows, times, times)
     began = time.thread_time()
-    live.find(asked, rows, times, times)
-    search = time.thread_time() - began
+    live.find(query, rows, times, times)
+    search_s = time.thread_time() - began
     return {
         "scan_us": _scanned(rng, size, side) * 1e6,
-        "search_us": search / MEASURED * 1e6,
+        "search_us": search_s / MEASURED * 1e6,
         "live": stats["live"],
-        "batch_us": filling / size * 1e6,
+        "batch_us": filling_s / size * 1e6,
         "push_us": float(np.median(costs)) * 1e6,
         "slowest_us": max(costs) * 1e6,
         "found": answers / MEASURED,
@@ -115,7 +115,7 @@ def _events(rng: np.random.Generator, first: int, count: int, side: float) -> pa
 
 
 def _scanned(rng: np.random.Generator, size: int, side: float) -> float:
-    """Seconds of a scan of all live members, each with a place and a time."""
+    """Return the seconds of a scan of all live members, each with a location and a time."""
     x, y = rng.uniform(0, side, (2, size))
     times = _START + np.arange(size) * _STEP
     places = rng.uniform(0, side, (SCANNED, 2)).tolist()
@@ -125,12 +125,12 @@ def _scanned(rng: np.random.Generator, size: int, side: float) -> float:
     return (time.thread_time() - began) / SCANNED
 
 
-def _report(found: list[dict[str, Any]], seed: int) -> Report:
-    fewest, most = found[0], found[-1]
+def _report(results: list[dict[str, Any]], seed: int) -> Report:
+    smallest, largest = results[0], results[-1]
     goal = at_most(
-        f"push with {most['live']:,} live members / with {fewest['live']:,}",
+        f"push with {largest['live']:,} live members / with {smallest['live']:,}",
         GROWS,
-        most["push_us"] / fewest["push_us"],
+        largest["push_us"] / smallest["push_us"],
         "x",
     )
     met = {True: "yes", False: "NO", None: "-"}[goal.met]
@@ -142,13 +142,13 @@ def _report(found: list[dict[str, Any]], seed: int) -> Report:
             f"{row['found']:.2f}",
             f"{row['bytes']:.0f}",
         ]
-        for row in found
+        for row in results
     ]
     columns = ["live members", "search", "push", "slowest block", "batch", "scan by NumPy"]
     return Report(
         "members",
         "What an event costs while many others are live",
-        {"seed": seed, "sizes": found, "goals": [goal.plain()]},
+        {"seed": seed, "sizes": results, "goals": [goal.plain()]},
         [
             Table(
                 "What was asked for",
@@ -157,7 +157,7 @@ def _report(found: list[dict[str, Any]], seed: int) -> Report:
             ),
             Table("Microseconds an event", [*columns, "found", "bytes a member"], rows),
         ],
-        lambda picture: _draw(picture, found),
+        lambda picture: _draw(picture, results),
         notes=[
             "Pairs of a taxi and a rider within a distance and a window, about one for each event "
             "at every size. Search: the index of live members alone, as `push` asks it. Push: one "
@@ -168,15 +168,15 @@ def _report(found: list[dict[str, Any]], seed: int) -> Report:
     )
 
 
-def _draw(picture: Figure, found: list[dict[str, Any]]) -> None:
+def _draw(picture: Figure, results: list[dict[str, Any]]) -> None:
     axes = picture.subplots()
-    live = [row["live"] for row in found]
+    live = [row["live"] for row in results]
     for name, label, colour in (
         ("search_us", "search of the index", "#6bbf8a"),
         ("push_us", "push, one event", "#0b6e4f"),
         ("scan_us", "scan by NumPy", "#e0a100"),
     ):
-        axes.plot(live, [row[name] for row in found], "o-", color=colour, label=label)
+        axes.plot(live, [row[name] for row in results], "o-", color=colour, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("live members")

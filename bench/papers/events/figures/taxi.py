@@ -12,6 +12,6 @@ FULL, QUICK = growth.FULL, growth.QUICK
 
 
 def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
-    """Measure and check; there is no other source than the seed."""
+    """Measure and check; the data are always made up."""
     title = "Figure 5: the taxi scenario, DIST(R;<;2000)"
     return growth.run("taxi", title, scenarios.taxi, sizes, seed=seed, progress=progress)

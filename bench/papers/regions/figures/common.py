@@ -1,4 +1,4 @@
-"""What the figures share: methods' colours, tables of times and of checks."""
+"""Colours of methods, and tables of times and checks, which all figures use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.papers.regions.contest import EXACT_TREE, SHAPELY, Check
 from bench.report import Table
 from bench.timing import Timing
 
-# Methods that must be right; Algorithm 1 is approximate, and GEOS is as it is.
+# Methods that must be exact. Algorithm 1 is approximate; GEOS is not ours to mend.
 EXACT_METHODS = (
     ours.WITH_LAYOUT,
     ours.BATCH,
@@ -40,25 +40,25 @@ PUBLISHED = {"color": "black", "marker": "*", "s": 110, "zorder": 5}
 
 
 def plain_times(timings: Mapping[str, Timing]) -> dict[str, dict[str, float]]:
-    """Timings for JSON."""
+    """Return timings for JSON."""
     return {name: timing.plain() for name, timing in timings.items()}
 
 
 def plain_check(check: Check) -> dict[str, Any]:
-    """A check for JSON."""
+    """Return a check for JSON."""
     return {"messages": check.messages, "ids": check.ids, "wrong_ids": check.wrong}
 
 
 def check_table(checks: Mapping[str, Check]) -> Table:
-    """Wrong ids by method, in all workloads together."""
+    """Return a table of wrong ids by method, in all workloads together."""
     methods = dict.fromkeys(name for check in checks.values() for name in check.wrong)
     rows = []
     for method in methods:
-        own = [check for check in checks.values() if method in check.wrong]
+        method_checks = [check for check in checks.values() if method in check.wrong]
         counts = (
-            sum(check.messages for check in own),
-            sum(check.ids for check in own),
-            sum(check.wrong[method] for check in own),
+            sum(check.messages for check in method_checks),
+            sum(check.ids for check in method_checks),
+            sum(check.wrong[method] for check in method_checks),
         )
         rows.append([method, *(f"{count:,}" for count in counts)])
     return Table(
@@ -69,17 +69,17 @@ def check_table(checks: Mapping[str, Check]) -> Table:
 
 
 def wrong_ids(checks: Iterable[Check]) -> int:
-    """The wrong ids of all methods that must have none."""
+    """Return the number of wrong ids of all methods that must be exact."""
     return sum(
         count for check in checks for name, count in check.wrong.items() if name in EXACT_METHODS
     )
 
 
 def dots(axes: Any, times: Sequence[Mapping[str, Timing]], names: Iterable[str]) -> None:
-    """A row of dots for each of `times`, best round, on a logarithmic axis; the first on top."""
+    """Draw a row of dots for each of `times`, best rounds; the first row is on top."""
     for name in names:
         axes.scatter(
-            [own[name].min_ms for own in times],
+            [timings[name].min_ms for timings in times],
             range(len(times)),
             color=COLOURS[name],
             marker="D" if name == ours.WITH_LAYOUT else "o",

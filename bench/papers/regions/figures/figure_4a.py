@@ -1,4 +1,4 @@
-"""Figure 4a: time against the number of constraints, one a predicate, large synthetic regions."""
+"""Figure 4a: time over the number of constraints, one for each predicate, large regions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.progress import Progress
 from bench.report import Report, Table, log_axis
 from bench.timing import Timing, alternate, figure, ratio
 
-POINTS = 2_000  # of Algorithm 1, per universe half-length
+POINTS = 2_000  # per universe half-length, for Algorithm 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +60,23 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         contest = ConstraintContest(workload, density, [faithful.TREE, faithful.RSTAR])
         probes = checking.probes(workload, messages, sizes.verify, seed)
         checks[f"{count:,}"] = contest.check(probes)
-        alone = one_by_one.ways(workload, contest.regions, messages, density)
+        baselines_alone = one_by_one.ways(workload, contest.regions, messages, density)
         times[count] = alternate(
-            {**contest.ways(messages), **alone},
+            {**contest.ways(messages), **baselines_alone},
             items=len(messages),
             rounds=sizes.rounds,
             budget_s=sizes.budget_s,
         )
-    errors, slow = {}, {}
-    more = workloads.large_messages(seed + 1, sizes.error_messages)
+    errors, dense_times = {}, {}
+    error_messages = workloads.large_messages(seed + 1, sizes.error_messages)
     for points in published.ERROR_PERCENT:
         progress.step(f"errors at {points:,} points")
-        denser = workloads.density(points)
-        errors[points] = one_by_one.errors(workload, contest.regions, more, denser)
-        both = one_by_one.ways(workload, contest.regions, messages, denser)
+        dense = workloads.density(points)
+        errors[points] = one_by_one.errors(workload, contest.regions, error_messages, dense)
+        baselines = one_by_one.ways(workload, contest.regions, messages, dense)
         names = (one_by_one.GEOS_INTERSECTION, one_by_one.AS_PRINTED, one_by_one.SAMPLED)
-        slow[points] = alternate(
-            {name: both[name] for name in names},
+        dense_times[points] = alternate(
+            {name: baselines[name] for name in names},
             items=len(messages),
             rounds=sizes.rounds,
             budget_s=sizes.budget_s,
@@ -88,14 +88,16 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             "seed": seed,
             "points": POINTS,
             "messages": sizes.messages,
-            "times": {str(count): plain_times(own) for count, own in times.items()},
+            "times": {str(count): plain_times(timings) for count, timings in times.items()},
             "errors_percent": errors,
             "error_pairs": sizes.error_messages * len(workload),
-            "times_at_density": {str(p): plain_times(own) for p, own in slow.items()},
+            "times_at_density": {
+                str(p): plain_times(timings) for p, timings in dense_times.items()
+            },
             "checks": {name: plain_check(check) for name, check in checks.items()},
             "wrong_ids": wrong_ids(checks.values()),
         },
-        [_times_table(times), _errors_table(errors, slow), check_table(checks)],
+        [_times_table(times), _errors_table(errors, dense_times), check_table(checks)],
         lambda picture: _draw(picture, times, errors),
         size=(13.0, 7.0),
         notes=[
@@ -108,12 +110,15 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
 
 
 def _times_table(times: dict[int, dict[str, Timing]]) -> Table:
-    rows = [[name, *(str(own[name]) for own in times.values())] for name in METHODS]
-    rows.append([ours.BATCH, *(str(own[ours.BATCH]) for own in times.values())])
+    rows = [[name, *(str(timings[name]) for timings in times.values())] for name in METHODS]
+    rows.append([ours.BATCH, *(str(timings[ours.BATCH]) for timings in times.values())])
     rows.append(
         [
             "best Shapely / Fencepost, kernel",
-            *(ratio(best_shapely(own), own[ours.KERNEL].min_ms) for own in times.values()),
+            *(
+                ratio(best_shapely(timings), timings[ours.KERNEL].min_ms)
+                for timings in times.values()
+            ),
         ]
     )
     return Table(
@@ -123,19 +128,21 @@ def _times_table(times: dict[int, dict[str, Timing]]) -> Table:
     )
 
 
-def _errors_table(errors: dict[int, dict[str, float]], slow: dict[int, dict[str, Timing]]) -> Table:
+def _errors_table(
+    errors: dict[int, dict[str, float]], dense_times: dict[int, dict[str, Timing]]
+) -> Table:
     rows = []
-    for points, own in errors.items():
-        exact = slow[points][one_by_one.GEOS_INTERSECTION].min_ms
-        said = f"{published.SPEED_UP_AT_2000:.0f}x" if points == POINTS else "over 1x"
+    for points, rates in errors.items():
+        exact = dense_times[points][one_by_one.GEOS_INTERSECTION].min_ms
+        published_speed_up = f"{published.SPEED_UP_AT_2000:.0f}x" if points == POINTS else "over 1x"
         rows.append(
             [
                 f"{points:,}",
                 f"{published.ERROR_PERCENT[points]} %",
-                *(f"{figure(own[kind])} %" for kind in ("intersection", "relation", "predicate")),
-                said,
-                ratio(exact, slow[points][one_by_one.AS_PRINTED].min_ms),
-                ratio(exact, slow[points][one_by_one.SAMPLED].min_ms),
+                *(f"{figure(rates[kind])} %" for kind in ("intersection", "relation", "predicate")),
+                published_speed_up,
+                ratio(exact, dense_times[points][one_by_one.AS_PRINTED].min_ms),
+                ratio(exact, dense_times[points][one_by_one.SAMPLED].min_ms),
             ]
         )
     return Table(
@@ -163,7 +170,7 @@ def _draw(
         line = ":" if name in (faithful.TREE, faithful.RSTAR, ours.WITH_LAYOUT) else line
         left.plot(
             list(times),
-            [own[name].min_ms for own in times.values()],
+            [timings[name].min_ms for timings in times.values()],
             line,
             marker="o",
             color=colour,
@@ -179,10 +186,12 @@ def _draw(
         *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=10
     )
     for kind, marker in (("intersection", "o"), ("relation", "s"), ("predicate", "^")):
-        shares = [own[kind] for own in errors.values()]
+        shares = [rates[kind] for rates in errors.values()]
         right.plot(list(errors), shares, marker=marker, label=kind)
-    said = published.ERROR_PERCENT
-    right.scatter(list(said), list(said.values()), label="published", **PUBLISHED)
+    published_errors = published.ERROR_PERCENT
+    right.scatter(
+        list(published_errors), list(published_errors.values()), label="published", **PUBLISHED
+    )
     right.set_xticks(list(errors), [f"{points:,}" for points in errors])
     right.set_xlim(0, max(errors) * 1.2)
     right.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""Figure 4b: constraints in filters of two, dealt out to few predicates; the simplifier."""
+"""Figure 4b: filters of two constraints in few predicates, with and without the simplifier."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     progress.expect(len(sizes.predicates) * len(sizes.constraints))
     messages = workloads.large_messages(seed, sizes.messages)
     times: dict[Key, dict[str, Timing]] = {}
-    left: dict[Key, int] = {}
+    remaining: dict[Key, int] = {}
     checks: dict[str, Check] = {}
     for predicates in sizes.predicates:
         for count in sizes.constraints:
             progress.step(f"{count:,} constraints in {predicates} predicates")
-            made = pair_up(workloads.large(seed, count), predicates, seed)
-            fewer = simplified(made.filters())
-            contest = PredicateContest(made, fewer, workloads.density(POINTS))
+            paired = pair_up(workloads.large(seed, count), predicates, seed)
+            simplified_filters = simplified(paired.filters())
+            contest = PredicateContest(paired, simplified_filters, workloads.density(POINTS))
             key = predicates, count
-            left[key] = size(fewer)
+            remaining[key] = size(simplified_filters)
             checks[f"{predicates} predicates, {count:,}"] = contest.check(messages[: sizes.verify])
             times[key] = alternate(
                 contest.ways(messages),
@@ -77,15 +77,15 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
                 {
                     "predicates": key[0],
                     "constraints": key[1],
-                    "left_by_simplifier": left[key],
-                    "times": plain_times(own),
+                    "left_by_simplifier": remaining[key],
+                    "times": plain_times(timings),
                 }
-                for key, own in times.items()
+                for key, timings in times.items()
             ],
             "checks": {name: plain_check(check) for name, check in checks.items()},
             "wrong_ids": wrong_ids(checks.values()),
         },
-        [_table(times, left), check_table(checks)],
+        [_table(times, remaining), check_table(checks)],
         lambda picture: _draw(picture, times),
         size=(13.0, 5.5),
         notes=[
@@ -95,10 +95,15 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     )
 
 
-def _table(times: dict[Key, dict[str, Timing]], left: dict[Key, int]) -> Table:
+def _table(times: dict[Key, dict[str, Timing]], remaining: dict[Key, int]) -> Table:
     rows = [
-        [f"{key[0]}", f"{key[1]:,}", f"{left[key]:,}", *(str(own[name]) for name in METHODS)]
-        for key, own in times.items()
+        [
+            f"{key[0]}",
+            f"{key[1]:,}",
+            f"{remaining[key]:,}",
+            *(str(timings[name]) for name in METHODS),
+        ]
+        for key, timings in times.items()
     ]
     return Table(
         "Milliseconds a message: best round (mean ± deviation)",
@@ -108,15 +113,17 @@ def _table(times: dict[Key, dict[str, Timing]], left: dict[Key, int]) -> Table:
 
 
 def _draw(picture: Any, times: dict[Key, dict[str, Timing]]) -> None:
-    both = picture.subplots(1, 2)
+    panels = picture.subplots(1, 2)
     markers = ("o", "s", "^", "D")
-    for axes, pair in zip(both, PAIRS, strict=True):
+    for axes, pair in zip(panels, PAIRS, strict=True):
         for number, predicates in enumerate(dict.fromkeys(key[0] for key in times)):
-            own = {key[1]: found for key, found in times.items() if key[0] == predicates}
+            by_constraints = {
+                key[1]: timings for key, timings in times.items() if key[0] == predicates
+            }
             for name, line in zip(pair, ("-", "--"), strict=True):
                 axes.plot(
-                    list(own),
-                    [found[name].min_ms for found in own.values()],
+                    list(by_constraints),
+                    [timings[name].min_ms for timings in by_constraints.values()],
                     line,
                     marker=markers[number],
                     color=COLOURS[name],

@@ -1,7 +1,7 @@
-"""Figure 5: what more samples change in the answers of Algorithm 1, and how wrong they are.
+"""Figure 5: how the answers of Algorithm 1 change with more samples, and how wrong they are.
 
-The paper compares the predicates matched at density D with those at D + 10,000. That shows whether
-the answers still change, not whether they are right; here both are shown.
+The paper compares the predicates that match at density D and at D + 10,000. This shows whether the
+answers still change, not whether they are right; the figure here shows both.
 """
 
 from __future__ import annotations
@@ -52,25 +52,30 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             kind: [Shapes.read_one(m) for m in workloads.messages(seed, kind, sizes.messages)]
             for kind in MESSAGE_TYPES
         }
-        right = {
-            kind: checking.expected_of(workload, regions, own) for kind, own in messages.items()
+        expected = {
+            kind: checking.expected_of(workload, regions, kind_messages)
+            for kind, kind_messages in messages.items()
         }
         exact = faithful.Constraints(workload, regions, None)
-        for kind, own in messages.items():
-            wrong += checking.differences(exact.match, own, right[kind])
-        before: dict[str, list[Any]] = {}
+        for kind, kind_messages in messages.items():
+            wrong += checking.differences(exact.match, kind_messages, expected[kind])
+        previous: dict[str, list[Any]] = {}
         for count in points:
             progress.step(f"{layer.name}, {count:,} points")
             tree = faithful.Constraints(workload, regions, workloads.density(count))
-            for kind, own in messages.items():
-                found = [tree.match(message) for message in own]
-                pairs = len(workload) * len(own) / 100
+            for kind, kind_messages in messages.items():
+                matches = [tree.match(message) for message in kind_messages]
+                pairs = len(workload) * len(kind_messages) / 100
                 key = layer.name, kind
-                if kind in before:
-                    gains.setdefault(key, []).append(_apart(found, before[kind]) / pairs)
+                if kind in previous:
+                    gains.setdefault(key, []).append(
+                        _count_differing(matches, previous[kind]) / pairs
+                    )
                 if count < points[-1]:
-                    errors.setdefault(key, []).append(_apart(found, right[kind]) / pairs)
-                before[kind] = found
+                    errors.setdefault(key, []).append(
+                        _count_differing(matches, expected[kind]) / pairs
+                    )
+                previous[kind] = matches
     return Report(
         "figure-5",
         "Figure 5: Algorithm 1 with more and more samples",
@@ -80,8 +85,10 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             "layers": origins,
             "messages_of_each_type": sizes.messages,
             "points": points[:-1],
-            "gain_percent": {" ".join(key): own for key, own in gains.items()},
-            "error_percent": {" ".join(key): own for key, own in errors.items()},
+            "gain_percent": {" ".join(key): kind_messages for key, kind_messages in gains.items()},
+            "error_percent": {
+                " ".join(key): kind_messages for key, kind_messages in errors.items()
+            },
             "wrong_ids": wrong,
         },
         [
@@ -100,12 +107,12 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     )
 
 
-def _apart(found: list[Any], other: list[Any]) -> int:
-    return sum(len(np.setxor1d(a, b)) for a, b in zip(found, other, strict=True))
+def _count_differing(first: list[Any], second: list[Any]) -> int:
+    return sum(len(np.setxor1d(a, b)) for a, b in zip(first, second, strict=True))
 
 
 def _table(title: str, shares: dict[Key, list[float]], points: list[int]) -> Table:
-    rows = [[", ".join(key), *map(figure, own)] for key, own in shares.items()]
+    rows = [[", ".join(key), *map(figure, values)] for key, values in shares.items()]
     return Table(title, ["layer, messages", *(f"D = {count:,}" for count in points[:-1])], rows)
 
 
@@ -119,21 +126,26 @@ def _draw(
     layers = [layer.name for layer in workloads.MAP_LAYERS]
     colours = dict(zip(layers, ("#c2185b", "#1565c0", "#0b6e4f"), strict=True))
     markers = dict(zip(MESSAGE_TYPES, "os^", strict=True))
-    for one, shares in zip(axes, (gains, errors), strict=True):
-        for (layer, kind), own in shares.items():
-            one.plot(
+    for panel, shares in zip(axes, (gains, errors), strict=True):
+        for (layer, kind), values in shares.items():
+            panel.plot(
                 points,
-                own,
+                values,
                 marker=markers[kind],
                 color=colours[layer],
                 label=f"{layer}, {kind}",
             )
-        one.set_xlabel("D, points per universe half-length")
-        one.set_xticks(points, [f"{count:,}" for count in points])
-        one.set_yscale("symlog", linthresh=1e-4)
-        one.set_ylim(bottom=0)
-    said = published.EXAMPLE_GAIN_PERCENT
-    axes[0].scatter(list(said), list(said.values()), label="the paper's example", **PUBLISHED)
+        panel.set_xlabel("D, points per universe half-length")
+        panel.set_xticks(points, [f"{count:,}" for count in points])
+        panel.set_yscale("symlog", linthresh=1e-4)
+        panel.set_ylim(bottom=0)
+    published_gains = published.EXAMPLE_GAIN_PERCENT
+    axes[0].scatter(
+        list(published_gains),
+        list(published_gains.values()),
+        label="the paper's example",
+        **PUBLISHED,
+    )
     axes[0].set_ylabel("% of predicates")
     axes[0].set_title(f"Differ between D and D + {STEP:,}")
     axes[1].set_title("Wrong at D")

@@ -1,8 +1,8 @@
-"""Time against the number of small regions, for fixed messages. (Not in the paper.)
+"""Time over the number of small regions, for fixed messages. (Not in the paper.)
 
-The messages stay as they are while regions become more and smaller, so that more of them lie under
-a message and along its boundary. A good engine pays for those that its boundary crosses and for the
-ids that it reports, and for nothing else.
+The messages stay fixed while the regions become more and smaller, so that more of them lie under a
+message and along its boundary. The time of a good engine depends only on the number of regions that
+the boundary crosses and on the number of ids that it returns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sizes:
     """How much is measured."""
 
     constraints: tuple[int, ...]
-    most_for_shapely: int
+    max_for_shapely: int
     rounds: int
     budget_s: float
 
@@ -44,16 +44,16 @@ QUICK = Sizes((1_000, 4_000, 16_000), 16_000, 3, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one message costs among so many constraints, and what it has to do with them."""
+    """The time of one message, and its relations to the constraints."""
 
     mode: str
     message: str
     constraints: int
-    under: int  # regions that the message is not disjoint from
-    crossed: int  # of them, those that it does not simply contain
+    under: int  # regions that are not disjoint from the message
+    crossed: int  # regions under the message that it does not contain
     answer: int
     kernel_ms: float
-    shapely_ms: dict[str, float]  # by way; empty where there were too many
+    shapely_ms: dict[str, float]  # by method; empty if there are too many constraints
     wrong_ids: int
 
 
@@ -91,9 +91,9 @@ def _measure(
 ) -> list[Point]:
     engine = ours.of_workload(workload)
     regions = Shapes.read_all(workload.regions)
-    beside_shapely = len(workload) <= sizes.most_for_shapely
+    beside_shapely = len(workload) <= sizes.max_for_shapely
     peers = [peer(workload) for peer in PEERS] if beside_shapely else []
-    found = []
+    points = []
     for kind, (message,) in messages.items():
         codes = relations(Shapes.read_one(message), regions)
         answer = np.flatnonzero(codes == workload.relations)
@@ -104,7 +104,7 @@ def _measure(
         for peer in peers:
             ways[peer.name] = lambda peer=peer, message=message: peer.match(message)
         times = alternate(ways, items=1, rounds=sizes.rounds, budget_s=sizes.budget_s)
-        found.append(
+        points.append(
             Point(
                 mode,
                 kind,
@@ -117,7 +117,7 @@ def _measure(
                 wrong,
             )
         )
-    return found
+    return points
 
 
 def _of(points: list[Point], mode: str, message: str) -> list[Point]:
@@ -125,14 +125,14 @@ def _of(points: list[Point], mode: str, message: str) -> list[Point]:
 
 
 def _exponents(points: list[Point]) -> dict[str, dict[str, float]]:
-    """The slopes of log time over the log of constraints, and of crossed + answer."""
+    """Return the slopes of log time over the log of constraints, and of crossed + answer."""
     slopes = {}
     for mode in MODES:
         for kind in MESSAGE_TYPES:
-            own = _of(points, mode, kind)
-            times = np.log([point.kernel_ms for point in own])
-            work = np.log([max(1, point.crossed + point.answer) for point in own])
-            counts = np.log([point.constraints for point in own])
+            group = _of(points, mode, kind)
+            times = np.log([point.kernel_ms for point in group])
+            work = np.log([max(1, point.crossed + point.answer) for point in group])
+            counts = np.log([point.constraints for point in group])
             slopes[f"{mode}, {kind}"] = {
                 "constraints": _slope(counts, times),
                 "crossed_and_answer": _slope(work, times),
@@ -181,8 +181,8 @@ def _table(points: list[Point]) -> Table:
 
 def _exponent_table(points: list[Point]) -> Table:
     rows = [
-        [name, f"{own['constraints']:.2f}", f"{own['crossed_and_answer']:.2f}"]
-        for name, own in _exponents(points).items()
+        [name, f"{slopes['constraints']:.2f}", f"{slopes['crossed_and_answer']:.2f}"]
+        for name, slopes in _exponents(points).items()
     ]
     return Table(
         "Slope of the time of our kernel in a log-log plot",
@@ -196,11 +196,11 @@ def _draw(picture: Any, points: list[Point]) -> None:
     colours = dict(zip(MESSAGE_TYPES, ("#0b6e4f", "#1565c0", "#c2185b"), strict=True))
     for mode, line in zip(MODES, ("-", "--"), strict=True):
         for kind in MESSAGE_TYPES:
-            own = _of(points, mode, kind)
-            times = [point.kernel_ms for point in own]
+            group = _of(points, mode, kind)
+            times = [point.kernel_ms for point in group]
             style = {"color": colours[kind], "label": f"{kind}, {mode}", "marker": "o"}
-            left.plot([point.constraints for point in own], times, line, **style)
-            right.plot([point.crossed + point.answer for point in own], times, line, **style)
+            left.plot([point.constraints for point in group], times, line, **style)
+            right.plot([point.crossed + point.answer for point in group], times, line, **style)
     ends = np.array([min(p.constraints for p in points), max(p.constraints for p in points)])
     low = min(point.kernel_ms for point in points)
     left.plot(ends, low * np.sqrt(ends / ends[0]), ":", color="grey", label="square root")

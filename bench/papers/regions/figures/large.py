@@ -1,4 +1,4 @@
-"""Ten thousand large, overlapping regions: ours beside Shapely. (Not in the paper.)"""
+"""Ten thousand large, overlapping regions: our engine beside Shapely. (Not in the paper.)"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.progress import Progress
 from bench.report import Report, Table, log_axis
 from bench.timing import Timing, alternate, ratio
 
-POINTS = 10_000  # of Algorithm 1, per universe half-length
+POINTS = 10_000  # per universe half-length, for Algorithm 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         {
             "constraints": len(workload),
             "seed": seed,
-            "times": {kind: plain_times(own) for kind, own in times.items()},
+            "times": {kind: plain_times(timings) for kind, timings in times.items()},
             "checks": {name: plain_check(check) for name, check in checks.items()},
             "wrong_ids": wrong_ids(checks.values()),
         },
@@ -79,10 +79,10 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
 
 def _table(times: dict[str, dict[str, Timing]]) -> Table:
     rows = []
-    for kind, own in times.items():
-        best = best_shapely(own)
-        ratios = [ratio(best, own[name].min_ms) for name in (ours.KERNEL, ours.WITH_LAYOUT)]
-        rows.append([kind, *(str(own[name]) for name in METHODS), *ratios])
+    for kind, timings in times.items():
+        best = best_shapely(timings)
+        ratios = [ratio(best, timings[name].min_ms) for name in (ours.KERNEL, ours.WITH_LAYOUT)]
+        rows.append([kind, *(str(timings[name]) for name in METHODS), *ratios])
     return Table(
         "Milliseconds a message: best round (mean ± deviation)",
         ["messages", *METHODS, "Shapely / kernel", "Shapely / with layout"],

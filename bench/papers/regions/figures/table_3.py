@@ -66,7 +66,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     first: Times = {}
     second: Times = {}
     checks: dict[str, Check] = {}
-    origins, left = {}, {}
+    origins, remaining = {}, {}
     for layer in workloads.MAP_LAYERS:
         workload = workloads.of_layer(seed, layer, source, sizes.share)
         origins[layer.name] = f"{len(workload):,} constraints: {workload.origin}"
@@ -81,16 +81,16 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             first[layer.name, kind] = _measure(contest, messages, sizes)
         del contest
         progress.step(f"{layer.name}, {PREDICATES} predicates")
-        made = pair_up(workload, PREDICATES, seed)
-        fewer = simplified(made.filters())
-        left[layer.name] = size(fewer)
-        pairs = PredicateContest(made, fewer, density)
+        paired = pair_up(workload, PREDICATES, seed)
+        simplified_filters = simplified(paired.filters())
+        remaining[layer.name] = size(simplified_filters)
+        predicate_contest = PredicateContest(paired, simplified_filters, density)
         for kind in MESSAGE_TYPES:
             progress.step(f"{layer.name}, scenario 2, messages {kind}")
             messages = workloads.messages(seed, kind, sizes.messages)
             probes = checking.probes(workload, messages, sizes.verify, seed)
-            checks[f"{layer.name}, {kind}, scenario 2"] = pairs.check(probes)
-            second[layer.name, kind] = _measure(pairs, messages, sizes)
+            checks[f"{layer.name}, {kind}, scenario 2"] = predicate_contest.check(probes)
+            second[layer.name, kind] = _measure(predicate_contest, messages, sizes)
     return Report(
         "table-3",
         "Table 3: constraints from maps",
@@ -98,12 +98,12 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             "seed": seed,
             "source": source,
             "layers": origins,
-            "left_by_simplifier": left,
+            "left_by_simplifier": remaining,
             "points": POINTS,
             "messages": sizes.messages,
             "published_ms": {" ".join(key): row for key, row in _published().items()},
-            "scenario_1": {" ".join(key): plain_times(own) for key, own in first.items()},
-            "scenario_2": {" ".join(key): plain_times(own) for key, own in second.items()},
+            "scenario_1": {" ".join(key): plain_times(timings) for key, timings in first.items()},
+            "scenario_2": {" ".join(key): plain_times(timings) for key, timings in second.items()},
             "checks": {name: plain_check(check) for name, check in checks.items()},
             "wrong_ids": wrong_ids(checks.values()),
         },
@@ -120,7 +120,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             "Published numbers are of other data on another machine.",
             "Ratios are those of the faster way with Shapely to ours, best rounds.",
             *(
-                f"{name}: {origin}; the simplifier leaves {left[name]:,} of them."
+                f"{name}: {origin}; the simplifier leaves {remaining[name]:,} of them."
                 for name, origin in origins.items()
             ),
         ],
@@ -142,16 +142,18 @@ def _published() -> dict[Key, dict[str, float]]:
 
 def _first_table(times: Times, whole: bool) -> Table:
     rows = []
-    for key, own in times.items():
-        said = published.TABLE_3[key]
-        best = best_shapely(own)
+    for key, timings in times.items():
+        published_times = published.TABLE_3[key]
+        best = best_shapely(timings)
         rows.append(
             [
                 ", ".join(key),
-                f"{figure(said.list_ms)} / {figure(said.tree_ms)}" if whole else "",
-                *(figure(own[name].min_ms) for name in FIRST),
-                *(ratio(best, own[name].min_ms) for name in (ours.KERNEL, ours.WITH_LAYOUT)),
-                ratio(own[SHAPELY[0]].min_ms, own[ours.KERNEL].min_ms),
+                f"{figure(published_times.list_ms)} / {figure(published_times.tree_ms)}"
+                if whole
+                else "",
+                *(figure(timings[name].min_ms) for name in FIRST),
+                *(ratio(best, timings[name].min_ms) for name in (ours.KERNEL, ours.WITH_LAYOUT)),
+                ratio(timings[SHAPELY[0]].min_ms, timings[ours.KERNEL].min_ms),
             ]
         )
     return Table(
@@ -173,10 +175,10 @@ def _batch_table(times: Times) -> Table:
     rows = [
         [
             ", ".join(key),
-            *(str(own[name]) for name in names),
-            ratio(best_shapely(own), own[ours.BATCH].min_ms),
+            *(str(timings[name]) for name in names),
+            ratio(best_shapely(timings), timings[ours.BATCH].min_ms),
         ]
-        for key, own in times.items()
+        for key, timings in times.items()
     ]
     return Table(
         "Scenario 1, with spread and as a batch: best round (mean ± deviation)",
@@ -187,15 +189,17 @@ def _batch_table(times: Times) -> Table:
 
 def _second_table(times: Times, whole: bool) -> Table:
     rows = []
-    for key, own in times.items():
-        said = published.TABLE_3[key]
-        best = best_shapely(own)
+    for key, timings in times.items():
+        published_times = published.TABLE_3[key]
+        best = best_shapely(timings)
         rows.append(
             [
                 ", ".join(key),
-                f"{figure(said.plain_ms)} / {figure(said.simplified_ms)}" if whole else "",
-                *(figure(own[name].min_ms) for name in SECOND),
-                *(ratio(best, own[name].min_ms) for name in SECOND[-2:]),
+                f"{figure(published_times.plain_ms)} / {figure(published_times.simplified_ms)}"
+                if whole
+                else "",
+                *(figure(timings[name].min_ms) for name in SECOND),
+                *(ratio(best, timings[name].min_ms) for name in SECOND[-2:]),
             ]
         )
     return Table(
@@ -213,19 +217,19 @@ def _second_table(times: Times, whole: bool) -> Table:
 
 def _draw(picture: Any, first: Times, second: Times, whole: bool) -> None:
     axes = picture.subplots(1, 2, sharey=True)
-    said = [published.TABLE_3[key] for key in first]
-    for one, times, names, columns in (
+    published_times = [published.TABLE_3[key] for key in first]
+    for panel, times, names, columns in (
         (axes[0], first, FIRST, {"list_ms": "list", "tree_ms": "CR-tree"}),
         (axes[1], second, SECOND, {"plain_ms": "plain", "simplified_ms": "simplified"}),
     ):
-        dots(one, list(times.values()), names)
+        dots(panel, list(times.values()), names)
         if whole:
             for (column, label), marker in zip(columns.items(), "*P", strict=True):
-                ms = [getattr(row, column) for row in said]
+                ms = [getattr(row, column) for row in published_times]
                 style = {**PUBLISHED, "marker": marker}
-                one.scatter(ms, range(len(ms)), label=f"published, {label}", **style)
-        log_axis(one.xaxis)
-        one.legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+                panel.scatter(ms, range(len(ms)), label=f"published, {label}", **style)
+        log_axis(panel.xaxis)
+        panel.legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     axes[0].set_yticks(range(len(first)), [", ".join(key) for key in first])
     axes[0].set_title("Scenario 1: one constraint a predicate")
     axes[1].set_title(f"Scenario 2: {PREDICATES} predicates, two constraints a filter")

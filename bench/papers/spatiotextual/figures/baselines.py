@@ -24,7 +24,7 @@ def run(number: int, workload: Workload, sizes: Sizes, *, seed: int, progress: P
         methods.append(faithful.method(workload, kind))
     progress.step(ours.KERNEL)
     methods += ours.Ours(workload).methods(ours.KERNEL)
-    keyword, spatial, irtree, tree = (faithful.NAMES[kind] for kind in kinds)
+    keyword, spatial, ir_tree, tree = (faithful.NAMES[kind] for kind in kinds)
     return comparison.run(
         Comparison(
             f"figure-{number}",
@@ -33,10 +33,10 @@ def run(number: int, workload: Workload, sizes: Sizes, *, seed: int, progress: P
             methods,
             {
                 f"What the paper says of figure {number}": (
-                    *(Claim(tree, other) for other in (keyword, spatial, irtree)),
+                    *(Claim(tree, baseline) for baseline in (keyword, spatial, ir_tree)),
                     Claim(spatial, keyword, POINT),
                     Claim(keyword, spatial, RANGE),
-                    Claim(spatial, irtree),
+                    Claim(spatial, ir_tree),
                 )
             },
             [tree],
@@ -48,5 +48,5 @@ def run(number: int, workload: Workload, sizes: Sizes, *, seed: int, progress: P
 
 
 def expected_steps(sizes: Sizes) -> int:
-    """How many steps there will be."""
+    """Return the number of steps of the progress bar."""
     return len(BASELINES) + 2 + comparison.steps(sizes)

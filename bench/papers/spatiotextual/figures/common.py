@@ -1,4 +1,4 @@
-"""What the figures share: methods' colours, tables of indexes and of checks, numbers."""
+"""Colours of methods, tables of indexes and checks, and lines, which all figures use."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ COLOURS = {
 
 
 def best(timing: Timing) -> str:
-    """Best round and median in microseconds, for a table."""
+    """Return best round and median in microseconds, for a table."""
     return f"{figure(timing.min_ms * 1e3)} ({figure(timing.median_ms * 1e3)})"
 
 
 def bad_ids(outcomes: Iterable[Outcome]) -> int:
-    """All ids that are wrong, or that differ between methods."""
+    """Return the number of ids that are wrong or differ between methods."""
     return sum(outcome.check.bad for outcome in outcomes)
 
 
 def check_table(outcomes: Iterable[Outcome]) -> Table:
-    """Wrong and differing ids by method, in all settings together."""
-    listed = list(outcomes)
+    """Return a table of wrong and differing ids by method, in all settings together."""
+    all_outcomes = list(outcomes)
     rows = []
-    for name in listed[0].times:
-        own = [outcome.check for outcome in listed]
+    for name in all_outcomes[0].times:
+        checks = [outcome.check for outcome in all_outcomes]
         counts = (
-            sum(check.messages for check in own),
-            sum(check.ids for check in own),
-            sum(check.wrong[name] for check in own),
-            sum(check.compared[name] for check in own),
-            sum(check.differing[name] for check in own),
+            sum(check.messages for check in checks),
+            sum(check.ids for check in checks),
+            sum(check.wrong[name] for check in checks),
+            sum(check.compared[name] for check in checks),
+            sum(check.differing[name] for check in checks),
         )
         rows.append([name, *(f"{count:,}" for count in counts)])
     return Table(
@@ -69,20 +69,20 @@ def check_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def plain_indexes(methods: Iterable[Method]) -> dict[str, dict[str, float]]:
-    """Builds for JSON."""
-    return {one.name: {"build_s": one.build_s, "bytes": one.nbytes} for one in methods}
+    """Return build times and sizes for JSON."""
+    return {method.name: {"build_s": method.build_s, "bytes": method.nbytes} for method in methods}
 
 
 def index_table(methods: Sequence[Method], workload: Workload) -> Table:
-    """How long each index took to build, and what it takes."""
+    """Return a table of build times and sizes of indexes."""
     rows = [
         [
-            one.name,
-            figure(one.build_s),
-            figure(one.nbytes / 1e6),
-            figure(one.nbytes / len(workload)),
+            method.name,
+            figure(method.build_s),
+            figure(method.nbytes / 1e6),
+            figure(method.nbytes / len(workload)),
         ]
-        for one in methods
+        for method in methods
     ]
     return Table(
         f"Indexes of {len(workload):,} subscriptions",
@@ -92,10 +92,10 @@ def index_table(methods: Sequence[Method], workload: Workload) -> Table:
 
 
 def scale_note(workload: Workload) -> list[str]:
-    """What was measured, and what the paper measured."""
-    given = workload.subscriptions
+    """Return notes on the data and the messages."""
+    subscriptions = workload.subscriptions
     return [
-        f"{len(workload):,} subscriptions of {given.mean_tokens:.2f} tokens on average; "
+        f"{len(workload):,} subscriptions of {subscriptions.mean_tokens:.2f} tokens on average; "
         f"{workload.origin}. The paper had 10 million.",
         "Half of the messages lie in a subscription and have its tokens; the others are drawn like "
         "the subscriptions. The columns say how many answers a message has on average.",
@@ -105,16 +105,16 @@ def scale_note(workload: Workload) -> list[str]:
 
 
 def times_by_method(times: Mapping[str, Timing]) -> dict[str, float]:
-    """The best rounds."""
+    """Return the time of the best round by method, in milliseconds."""
     return {name: timing.min_ms for name, timing in times.items()}
 
 
 def lines(axes: Any, x: Sequence[float], times: Sequence[Mapping[str, Timing]]) -> None:
-    """A line for each method, best rounds in microseconds, over x."""
+    """Draw a line for each method: best rounds in microseconds, over x."""
     for name in times[0]:
         axes.plot(
             x,
-            [own[name].min_ms * 1e3 for own in times],
+            [timings[name].min_ms * 1e3 for timings in times],
             marker="D" if name == ours.KERNEL else "o",
             color=COLOURS[name],
             label=name,

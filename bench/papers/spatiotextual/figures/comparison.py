@@ -1,7 +1,6 @@
-"""Methods beside one another for the four kinds of messages, over their number of tokens.
+"""`run`, which figures 6 to 9 share: methods over the number of tokens of a message.
 
-Figures 6 to 9 of the paper have this form: short and long, point and range messages, one panel
-each.
+There is one panel for each kind of message: short or long, point or range.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ QUICK = Sizes(5_000, (6, 20), (100, 1000), 500, 50, Effort(2, 0.5, 4))
 class Comparison:
     """What a figure compares.
 
-    orders : what the paper says of it, by what the report calls it.
+    orders : the paper's claims, by the title of their table in the report.
     compared : methods whose ratio to our kernel is shown.
-    published : what the paper prints for a setting, and how that column is called.
-    stars : the same as milliseconds of methods, drawn where there are as many subscriptions.
+    published, published_title : published values by setting, and the title of their column.
+    stars : published milliseconds, drawn if there are as many subscriptions as in the paper.
     """
 
     name: str
@@ -72,72 +71,78 @@ class Comparison:
 
 
 def steps(sizes: Sizes) -> int:
-    """How many settings there will be."""
+    """Return the number of settings."""
     return 2 * (len(sizes.short) + len(sizes.long))
 
 
-def run(given: Comparison, sizes: Sizes, *, seed: int, progress: Progress) -> Report:
-    """Measure every setting, and check all answers."""
-    workload, outcomes = given.workload, measure(given, sizes, seed, progress)
-    measured = {setting: times_by_method(own.times) for setting, own in outcomes.items()}
-    verdicts = {name: claims.judge(own, measured) for name, own in given.orders.items()}
+def run(compared: Comparison, sizes: Sizes, *, seed: int, progress: Progress) -> Report:
+    """Measure all settings, and check all answers."""
+    workload, outcomes = compared.workload, measure(compared, sizes, seed, progress)
+    measured = {setting: times_by_method(outcome.times) for setting, outcome in outcomes.items()}
+    verdicts = {name: claims.judge(order, measured) for name, order in compared.orders.items()}
     return Report(
-        given.name,
-        given.title,
+        compared.name,
+        compared.title,
         {
             "seed": seed,
             "scale": len(workload),
             "origin": workload.origin,
-            "indexes": plain_indexes(given.methods),
-            "settings": {f"{k}, {t} tokens": own.plain() for (k, t), own in outcomes.items()},
-            "orders": {name: [one.plain() for one in own] for name, own in verdicts.items()},
+            "indexes": plain_indexes(compared.methods),
+            "settings": {
+                f"{k}, {t} tokens": outcome.plain() for (k, t), outcome in outcomes.items()
+            },
+            "orders": {
+                name: [verdict.plain() for verdict in judged] for name, judged in verdicts.items()
+            },
             "wrong_ids": bad_ids(outcomes.values()),
         },
         [
-            _table(given, outcomes),
-            *(claims.table(name, own) for name, own in verdicts.items()),
-            *given.tables,
-            index_table(given.methods, workload),
+            _table(compared, outcomes),
+            *(claims.table(name, judged) for name, judged in verdicts.items()),
+            *compared.tables,
+            index_table(compared.methods, workload),
             check_table(outcomes.values()),
         ],
-        lambda picture: _draw(picture, given, outcomes),
+        lambda picture: _draw(picture, compared, outcomes),
         size=(12.0, 9.0),
         notes=[
-            *(claims.sentence(name, own) for name, own in verdicts.items()),
-            *given.notes,
+            *(claims.sentence(name, judged) for name, judged in verdicts.items()),
+            *compared.notes,
             *scale_note(workload),
         ],
     )
 
 
 def measure(
-    given: Comparison, sizes: Sizes, seed: int, progress: Progress
+    compared: Comparison, sizes: Sizes, seed: int, progress: Progress
 ) -> dict[Setting, Outcome]:
-    """The outcome of each setting."""
+    """Return the outcome of each setting."""
     outcomes = {}
     for kind in KINDS:
-        is_long = (kind.least, kind.most) == LONG
+        is_long = (kind.min_tokens, kind.max_tokens) == LONG
         count = sizes.long_messages if is_long else sizes.messages
         for tokens in sizes.long if is_long else sizes.short:
             progress.step(f"{kind.name} messages of {tokens:,} tokens")
-            made = workloads.messages(given.workload, seed, count, kind.sides, tokens, tokens)
+            messages = workloads.messages(
+                compared.workload, seed, count, kind.sides, tokens, tokens
+            )
             outcomes[kind.name, tokens] = measuring.measure(
-                given.workload, given.methods, made, sizes.effort
+                compared.workload, compared.methods, messages, sizes.effort
             )
     return outcomes
 
 
-def _table(given: Comparison, outcomes: Mapping[Setting, Outcome]) -> Table:
+def _table(compared: Comparison, outcomes: Mapping[Setting, Outcome]) -> Table:
     rows = []
-    for (kind, tokens), own in outcomes.items():
-        kernel = own.times[ours.KERNEL].min_ms
+    for (kind, tokens), outcome in outcomes.items():
+        kernel = outcome.times[ours.KERNEL].min_ms
         rows.append(
             [
                 f"{kind}, {tokens:,} tokens",
-                f"{own.answers:,.1f}",
-                *([given.published.get((kind, tokens), "")] if given.published else []),
-                *(best(own.times[method.name]) for method in given.methods),
-                *(ratio(own.times[name].min_ms, kernel) for name in given.compared),
+                f"{outcome.answers:,.1f}",
+                *([compared.published.get((kind, tokens), "")] if compared.published else []),
+                *(best(outcome.times[method.name]) for method in compared.methods),
+                *(ratio(outcome.times[name].min_ms, kernel) for name in compared.compared),
             ]
         )
     return Table(
@@ -145,34 +150,38 @@ def _table(given: Comparison, outcomes: Mapping[Setting, Outcome]) -> Table:
         [
             "messages",
             "answers",
-            *([given.published_title] if given.published else []),
-            *(method.name for method in given.methods),
-            *(f"{name} / kernel" for name in given.compared),
+            *([compared.published_title] if compared.published else []),
+            *(method.name for method in compared.methods),
+            *(f"{name} / kernel" for name in compared.compared),
         ],
         rows,
     )
 
 
-def _draw(picture: Any, given: Comparison, outcomes: Mapping[Setting, Outcome]) -> None:
+def _draw(picture: Any, compared: Comparison, outcomes: Mapping[Setting, Outcome]) -> None:
     panels = picture.subplots(2, 2).ravel()
     for letter, kind, axes in zip("abcd", KINDS, panels, strict=True):
-        own = {tokens: one.times for (name, tokens), one in outcomes.items() if name == kind.name}
-        lines(axes, list(own), list(own.values()))
-        if len(given.workload) == SUBSCRIPTIONS:
-            _stars(axes, kind.name, given.stars)
+        times_by_tokens = {
+            tokens: outcome.times
+            for (name, tokens), outcome in outcomes.items()
+            if name == kind.name
+        }
+        lines(axes, list(times_by_tokens), list(times_by_tokens.values()))
+        if len(compared.workload) == SUBSCRIPTIONS:
+            _stars(axes, kind.name, compared.stars)
         log_axis(axes.yaxis)
         axes.set_xlabel("tokens of a message")
         axes.set_ylabel("microseconds a message")
         axes.set_title(f"({letter}) {kind.name}")
-    picture.suptitle(given.title)
+    picture.suptitle(compared.title)
     picture.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=10
     )
 
 
 def _stars(axes: Any, kind: str, stars: Mapping[Setting, Mapping[str, float]]) -> None:
-    """Published times of a kind of messages, in the colours of their methods."""
-    for (name, tokens), said in stars.items():
+    """Draw the published times for a kind of message, in the colours of the methods."""
+    for (name, tokens), published_ms in stars.items():
         if name == kind:
-            for method, ms in said.items():
+            for method, ms in published_ms.items():
                 axes.scatter(tokens, ms * 1e3, color=COLOURS[method], marker="*", s=160, zorder=5)

@@ -1,4 +1,7 @@
-"""Ours beside a compiled list and the paper's trees, and what memory allows. (Not in the paper.)"""
+"""Our engine beside a compiled list and the paper's trees, and what memory allows.
+
+This figure is not in the paper.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +54,8 @@ class Setting:
     """Messages of a contest."""
 
     sides: Sides
-    least: int
-    most: int
+    min_tokens: int
+    max_tokens: int
     long: bool = False
 
 
@@ -71,10 +74,10 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         "contest",
         f"{sizes.scale:,} subscriptions: ours beside a list and the paper's trees",
     )
-    return hold(name, title, workload, SETTINGS, sizes, seed, progress)
+    return measure_contest(name, title, workload, SETTINGS, sizes, seed, progress)
 
 
-def hold(
+def measure_contest(
     name: str,
     title: str,
     workload: Workload,
@@ -83,15 +86,17 @@ def hold(
     seed: int,
     progress: Progress,
 ) -> Report:
-    """A contest on a workload: build, measure, check, and say what memory allows."""
+    """Build all methods on a workload, measure and check them, and compute bounds of memory."""
     progress.expect(3 + len(TREES) + len(settings))
-    engine, methods = _built(workload, progress)
+    engine, methods = _build(workload, progress)
     outcomes: dict[str, Outcome] = {}
     look_ups: dict[str, Timing] = {}
-    for label, own in settings.items():
+    for label, setting in settings.items():
         progress.step(label)
-        count = sizes.long_messages if own.long else sizes.messages
-        messages = workloads.messages(workload, seed, count, own.sides, own.least, own.most)
+        count = sizes.long_messages if setting.long else sizes.messages
+        messages = workloads.messages(
+            workload, seed, count, setting.sides, setting.min_tokens, setting.max_tokens
+        )
         outcomes[label] = measuring.measure(workload, methods, messages, sizes.effort)
         messages = messages.first(outcomes[label].messages[ours.KERNEL])
         look_ups[label] = _look_up(engine, messages, sizes.effort)
@@ -106,12 +111,12 @@ def hold(
             "scale": len(workload),
             "origin": workload.origin,
             "indexes": plain_indexes(methods),
-            "settings": {label: own.plain() for label, own in outcomes.items()},
-            "look_ups": {label: own.plain() for label, own in look_ups.items()},
+            "settings": {label: setting.plain() for label, setting in outcomes.items()},
+            "look_ups": {label: setting.plain() for label, setting in look_ups.items()},
             "memory": {
                 **memory.plain(),
                 "reads_of_a_short_message": latency.reads(short.tokens, short.answers),
-                "least_us": memory.least_us(short.tokens, short.answers),
+                "least_us": memory.min_us(short.tokens, short.answers),
                 "in_steps_us": memory.in_steps_us(short.tokens, short.answers),
                 "waiting_us": memory.waiting_us(short.tokens, short.answers),
             },
@@ -140,7 +145,7 @@ def hold(
     )
 
 
-def _built(workload: Workload, progress: Progress) -> tuple[ours.Ours, list[Method]]:
+def _build(workload: Workload, progress: Progress) -> tuple[ours.Ours, list[Method]]:
     progress.step(f"ours, {len(workload):,} subscriptions")
     engine = ours.Ours(workload)
     methods = engine.methods(ours.KERNEL, ours.BATCH)
@@ -160,18 +165,18 @@ def _look_up(engine: ours.Ours, messages: TokenBoxes, effort: Effort) -> Timing:
 
 def _table(outcomes: Mapping[str, Outcome], look_ups: Mapping[str, Timing]) -> Table:
     rows = []
-    for label, own in outcomes.items():
-        kernel = own.times[ours.KERNEL].min_ms
+    for label, outcome in outcomes.items():
+        kernel = outcome.times[ours.KERNEL].min_ms
         rows.append(
             [
                 label,
-                f"{own.tokens:,.1f}",
-                f"{own.answers:,.1f}",
+                f"{outcome.tokens:,.1f}",
+                f"{outcome.answers:,.1f}",
                 figure(look_ups[label].min_ms * 1e3),
-                *(best(own.times[name]) for name in METHODS),
-                ratio(own.times[rarest.NAME].min_ms, kernel),
-                ratio(own.times[TREE].min_ms, kernel),
-                ratio(min(own.times[name].min_ms for name in TREES), kernel),
+                *(best(outcome.times[name]) for name in METHODS),
+                ratio(outcome.times[rarest.NAME].min_ms, kernel),
+                ratio(outcome.times[TREE].min_ms, kernel),
+                ratio(min(outcome.times[name].min_ms for name in TREES), kernel),
             ]
         )
     return Table(
@@ -195,7 +200,7 @@ def _memory_table(memory: latency.Memory, short: Outcome) -> Table:
     need = latency.reads(short.tokens, short.answers)
     rows = []
     for what, each, bound in (
-        ("all at once (gather)", memory.gather_ns, memory.least_us(short.tokens, short.answers)),
+        ("all at once (gather)", memory.gather_ns, memory.min_us(short.tokens, short.answers)),
         (
             f"in {latency.STEPS} steps",
             memory.gather_ns,
@@ -232,7 +237,7 @@ def _draw(picture: Any, title: str, outcomes: Mapping[str, Outcome]) -> None:
     labels: Sequence[str] = list(outcomes)
     for name in METHODS:
         axes.scatter(
-            [own.times[name].min_ms * 1e3 for own in outcomes.values()],
+            [outcome.times[name].min_ms * 1e3 for outcome in outcomes.values()],
             range(len(labels)),
             color=COLOURS[name],
             marker="D" if name == ours.KERNEL else "o",

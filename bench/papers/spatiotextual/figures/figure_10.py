@@ -18,7 +18,7 @@ from bench.timing import ratio
 
 TREE = faithful.NAMES["rt++"]
 METHODS = (TREE, rarest.NAME, ours.KERNEL)
-Point = tuple[str, int]  # a kind of message, and how many subscriptions there were
+Point = tuple[str, int]  # a kind of message, and a number of subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Sizes:
     """How much is measured."""
 
     scale: int
-    parts: int  # from scale / parts on, in equal steps
+    parts: int  # equal steps up to the scale
     messages: int
     long_messages: int
     effort: Effort
@@ -44,17 +44,19 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     notes: list[str] = []
     for count in counts:
         progress.step(f"{count:,} subscriptions")
-        found, notes = _measure(count, sizes, seed, progress)
-        outcomes |= found
+        count_outcomes, notes = _measure(count, sizes, seed, progress)
+        outcomes |= count_outcomes
     slopes = _slopes(outcomes)
-    sublinear = all(own[TREE] < 1 for own in slopes.values())
+    sublinear = all(by_method[TREE] < 1 for by_method in slopes.values())
     return Report(
         "figure-10",
         "Figure 10: time over the number of subscriptions",
         {
             "seed": seed,
             "scale": sizes.scale,
-            "points": {f"{kind}, {count}": own.plain() for (kind, count), own in outcomes.items()},
+            "points": {
+                f"{kind}, {count}": outcome.plain() for (kind, count), outcome in outcomes.items()
+            },
             "slopes": slopes,
             "sublinear": sublinear,
             "wrong_ids": bad_ids(outcomes.values()),
@@ -74,7 +76,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
 def _measure(
     count: int, sizes: Sizes, seed: int, progress: Progress
 ) -> tuple[dict[Point, Outcome], list[str]]:
-    """The outcomes with so many subscriptions, and what is said of them."""
+    """Return the outcomes with `count` subscriptions, and notes."""
     workload = workloads.twitter(seed, count)
     methods = [
         faithful.method(workload, "rt++"),
@@ -84,39 +86,46 @@ def _measure(
     outcomes: dict[Point, Outcome] = {}
     for kind in KINDS:
         progress.step(f"{count:,} subscriptions, {kind.name} messages")
-        is_long = (kind.least, kind.most) == LONG
-        made = workloads.of_kind(
+        is_long = (kind.min_tokens, kind.max_tokens) == LONG
+        messages = workloads.of_kind(
             workload, seed, kind, sizes.long_messages if is_long else sizes.messages
         )
-        outcomes[kind.name, count] = measuring.measure(workload, methods, made, sizes.effort)
+        outcomes[kind.name, count] = measuring.measure(workload, methods, messages, sizes.effort)
     return outcomes, scale_note(workload)
 
 
 def _slopes(outcomes: Mapping[Point, Outcome]) -> dict[str, dict[str, float]]:
-    """Of log time over log subscriptions, by kind and method."""
-    found = {}
+    """Return the slopes of log time over log subscriptions, by kind and method."""
+    slopes = {}
     for kind in KINDS:
-        own = {count: one for (name, count), one in outcomes.items() if name == kind.name}
-        found[kind.name] = {
+        by_count = {
+            count: outcome for (name, count), outcome in outcomes.items() if name == kind.name
+        }
+        slopes[kind.name] = {
             name: float(
                 np.polyfit(
-                    np.log(list(own)), np.log([o.times[name].min_ms for o in own.values()]), 1
+                    np.log(list(by_count)),
+                    np.log([outcome.times[name].min_ms for outcome in by_count.values()]),
+                    1,
                 )[0]
             )
             for name in METHODS
         }
-    return found
+    return slopes
 
 
 def _table(outcomes: Mapping[Point, Outcome]) -> Table:
     rows = [
         [
             f"{kind}, {count:,}",
-            f"{own.answers:,.1f}",
-            *(best(own.times[name]) for name in METHODS),
-            *(ratio(own.times[name].min_ms, own.times[ours.KERNEL].min_ms) for name in METHODS[:2]),
+            f"{outcome.answers:,.1f}",
+            *(best(outcome.times[name]) for name in METHODS),
+            *(
+                ratio(outcome.times[name].min_ms, outcome.times[ours.KERNEL].min_ms)
+                for name in METHODS[:2]
+            ),
         ]
-        for (kind, count), own in outcomes.items()
+        for (kind, count), outcome in outcomes.items()
     ]
     return Table(
         "Microseconds a message: best round (median)",
@@ -134,15 +143,20 @@ def _slope_table(slopes: Mapping[str, Mapping[str, float]]) -> Table:
     return Table(
         "Slope of the time over the number of subscriptions in a log-log plot",
         ["messages", *METHODS],
-        [[kind, *(f"{own[name]:.2f}" for name in METHODS)] for kind, own in slopes.items()],
+        [
+            [kind, *(f"{by_method[name]:.2f}" for name in METHODS)]
+            for kind, by_method in slopes.items()
+        ],
     )
 
 
 def _draw(picture: Any, outcomes: Mapping[Point, Outcome]) -> None:
     panels = picture.subplots(2, 2).ravel()
     for letter, kind, axes in zip("abcd", KINDS, panels, strict=True):
-        own = {count: one.times for (name, count), one in outcomes.items() if name == kind.name}
-        lines(axes, list(own), list(own.values()))
+        times_by_count = {
+            count: outcome.times for (name, count), outcome in outcomes.items() if name == kind.name
+        }
+        lines(axes, list(times_by_count), list(times_by_count.values()))
         log_axis(axes.xaxis)
         log_axis(axes.yaxis)
         axes.set_xlabel("subscriptions")

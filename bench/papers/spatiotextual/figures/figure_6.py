@@ -52,15 +52,15 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         seed=seed,
         progress=progress,
     )
-    report.values["order_of_sizes"] = [one.plain() for one in by_size]
+    report.values["order_of_sizes"] = [verdict.plain() for verdict in by_size]
     return report
 
 
 def _size_table(trees: Mapping[str, Method], scale: int) -> Table:
     rows = []
     for order, tree in trees.items():
-        said = published.bytes_a_subscription(published.ORDER_GB[order])
-        rows.append([order, f"{said:.0f}", figure(tree.nbytes / scale)])
+        published_bytes = published.bytes_a_subscription(published.ORDER_GB[order])
+        rows.append([order, f"{published_bytes:.0f}", figure(tree.nbytes / scale)])
     return Table(
         "Bytes a subscription by order",
         ["order", "published, 10 million", f"measured, {scale:,}"],

@@ -52,10 +52,10 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
 
 def _published(sizes: Sizes) -> dict[claims.Setting, str]:
     low, high = published.SHORT_MS
-    found = {
+    texts = {
         (kind, tokens): f"- / - / {low:.0f}-{high:.0f}"
         for kind in ("short point", "short range")
         for tokens in sizes.short
     }
-    said = " / ".join(f"{published.LONG_RANGE_MS[kind]:.0f}" for kind in TREES)
-    return {**found, ("long range", 1000): said}
+    long_text = " / ".join(f"{published.LONG_RANGE_MS[kind]:.0f}" for kind in TREES)
+    return {**texts, ("long range", 1000): long_text}

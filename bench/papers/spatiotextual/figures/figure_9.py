@@ -12,7 +12,7 @@ FULL, QUICK = comparison.FULL, comparison.QUICK
 
 
 def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
-    """Measure and check, with rectangles round venues where there are any."""
+    """Measure and check, with rectangles round real venues if the source is "real"."""
     progress.expect(baselines.expected_steps(sizes))
     workload = workloads.usa(seed, sizes.scale, source)
     return baselines.run(9, workload, sizes, seed=seed, progress=progress)

@@ -23,4 +23,4 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     """Measure and check; the source of venues does not matter here."""
     workload = workloads.wide(seed, sizes.scale)
     title = f"{sizes.scale:,} subscriptions with rectangles of 0.5 to 20 % of the side"
-    return contest.hold("million", title, workload, SETTINGS, sizes, seed, progress)
+    return contest.measure_contest("million", title, workload, SETTINGS, sizes, seed, progress)

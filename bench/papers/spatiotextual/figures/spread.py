@@ -15,4 +15,4 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     """Measure and check; the source of venues does not matter here."""
     workload = workloads.spread(seed, sizes.scale)
     title = f"{sizes.scale:,} subscriptions, evenly spread"
-    return contest.hold("spread", title, workload, SETTINGS, sizes, seed, progress)
+    return contest.measure_contest("spread", title, workload, SETTINGS, sizes, seed, progress)

@@ -34,18 +34,18 @@ QUICK = Sizes(5_000, 3)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An index: its size in bytes, seconds to build it, and wrong ids in its answers."""
+    """An index: its size, the seconds to build it, and the wrong ids in its answers."""
 
     data: str
     method: str
-    published_bytes: float | None  # a subscription
+    published_bytes: float | None  # for each subscription
     nbytes: int
     build_s: float
     wrong_ids: int
 
 
 def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
-    """Build each index, and check some answers of it, one index at a time."""
+    """Build each index and check some of its answers; only one index is in memory at a time."""
     progress.expect(2 * (len(TREES) + 1))
     rows: list[Row] = []
     origins: list[str] = []
@@ -76,16 +76,25 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             "scale": sizes.scale,
             "origins": origins,
             "rows": [asdict(row) for row in rows],
-            "orders": {name: [one.plain() for one in own] for name, own in verdicts.items()},
+            "orders": {
+                name: [verdict.plain() for verdict in verdicts_of_data]
+                for name, verdicts_of_data in verdicts.items()
+            },
             "wrong_ids": sum(row.wrong_ids for row in rows),
         },
         [
             _table(rows, sizes.scale),
-            *(claims.table(f"Order of sizes, {name}", own) for name, own in verdicts.items()),
+            *(
+                claims.table(f"Order of sizes, {name}", verdicts_of_data)
+                for name, verdicts_of_data in verdicts.items()
+            ),
         ],
         lambda picture: _draw(picture, rows, sizes.scale),
         notes=[
-            *(claims.sentence(f"Order of sizes, {name}", own) for name, own in verdicts.items()),
+            *(
+                claims.sentence(f"Order of sizes, {name}", verdicts_of_data)
+                for name, verdicts_of_data in verdicts.items()
+            ),
             *origins,
             "A subscription's own size is 32 bytes of rectangle, 8 of offset and 4 a token. Ours "
             "counts the arrays of the index, without the ids.",
@@ -101,23 +110,23 @@ def _measure(
         (kind, partial(faithful.method, workload, kind)) for kind in TREES
     ]
     builds.append((ours.KERNEL, lambda: ours.Ours(workload).methods(ours.KERNEL)[0]))
-    said = published.SUBSCRIPTIONS_GB[name]
+    published_gb_of_subscriptions = published.SUBSCRIPTIONS_GB[name]
     plain = workload.subscriptions.nbytes
-    per = published.bytes_a_subscription
-    rows = [Row(name, SUBSCRIPTIONS, per(said), plain, 0.0, 0)]
+    bytes_each = published.bytes_a_subscription
+    rows = [Row(name, SUBSCRIPTIONS, bytes_each(published_gb_of_subscriptions), plain, 0.0, 0)]
     for kind, build in builds:
         progress.step(f"{name}, {kind}")
         method = build()
         wrong = 0
-        for one in KINDS:
-            messages = workloads.of_kind(workload, seed, one, sizes.verify)
+        for message_kind in KINDS:
+            messages = workloads.of_kind(workload, seed, message_kind, sizes.verify)
             wrong += sum(measuring.check(workload, [method], messages)[1].values())
-        given = published.TREE_GB[name].get(kind)
+        published_gb = published.TREE_GB[name].get(kind)
         rows.append(
             Row(
                 name,
                 method.name,
-                None if given is None else per(given),
+                None if published_gb is None else bytes_each(published_gb),
                 method.nbytes,
                 method.build_s,
                 wrong,
@@ -149,10 +158,12 @@ def _draw(picture: Any, rows: list[Row], scale: int) -> None:
     places = range(len(rows))
     colours = [COLOURS.get(row.method, "#9e9e9e") for row in rows]
     axes.barh(places, [row.nbytes / scale for row in rows], color=colours, label="measured")
-    said = [(place, row.published_bytes) for place, row in enumerate(rows) if row.published_bytes]
+    published_rows = [
+        (place, row.published_bytes) for place, row in enumerate(rows) if row.published_bytes
+    ]
     axes.scatter(
-        [value for _, value in said],
-        [place for place, _ in said],
+        [value for _, value in published_rows],
+        [place for place, _ in published_rows],
         color="black",
         marker="*",
         s=110,

@@ -1,4 +1,4 @@
-"""What reading messages costs: lists of words, and texts that are cut into words. (Ours alone.)"""
+"""The cost of reading messages: lists of words, and texts that are tokenized. (Our engine only.)"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             "scale": len(workload),
             "origin": workload.origin,
             "indexes": plain_indexes(methods),
-            "settings": {label: own.plain() for label, own in outcomes.items()},
+            "settings": {label: outcome.plain() for label, outcome in outcomes.items()},
             "wrong_ids": bad_ids(outcomes.values()),
         },
         [_table(outcomes), check_table(outcomes.values())],
@@ -63,16 +63,16 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
 
 def _table(outcomes: Mapping[str, Outcome]) -> Table:
     rows = []
-    for label, own in outcomes.items():
-        kernel, _, texts = (own.times[name].min_ms for name in METHODS)
+    for label, outcome in outcomes.items():
+        kernel, _, texts = (outcome.times[name].min_ms for name in METHODS)
         rows.append(
             [
                 label,
-                f"{own.tokens:,.1f}",
-                f"{own.answers:,.1f}",
-                *(best(own.times[name]) for name in METHODS),
+                f"{outcome.tokens:,.1f}",
+                f"{outcome.answers:,.1f}",
+                *(best(outcome.times[name]) for name in METHODS),
                 ratio(texts, kernel),
-                figure((texts - kernel) * 1e6 / own.tokens),
+                figure((texts - kernel) * 1e6 / outcome.tokens),
             ]
         )
     return Table(
@@ -95,7 +95,7 @@ def _draw(picture: Any, outcomes: Mapping[str, Outcome]) -> None:
     for number, name in enumerate(METHODS):
         axes.barh(
             [place + (number - 1) * height for place in range(len(outcomes))],
-            [own.times[name].min_ms * 1e3 for own in outcomes.values()],
+            [outcome.times[name].min_ms * 1e3 for outcome in outcomes.values()],
             height,
             color=COLOURS[name],
             label=name,

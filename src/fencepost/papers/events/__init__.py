@@ -1,26 +1,31 @@
-"""Spatial event detection: Hu, Jin, Chen, Zhang and Zhuo, OPS4ST (2011).
+"""OPS4ST, detection of events in space: Hu, Jin, Chen, Zhang and Zhuo (2011).
 
-A unary location subscription is a spatial operator with a region in front of an atomic
-subscription, which is a conjunction of predicates. `standard` tries every one on every event, as
-their standard version does; `multilevel` is the index of their optimised one (section 3.3). The
-kernels of both are in `searching`, and decide predicates and operators by `deciding`, on what
-`layout` lays out: so their times differ by the index alone.
+Journal of Software 22 (Supplement 2), 2011. The package has both versions of their server, their
+notation and their safe regions. The two versions share the evaluation of predicates and operators,
+so their times differ by the index alone. `Matcher(index="ops4st")` is `Matcher(index=ops4st())`.
 
-`notation` is that of OPS4ST, and `glr` their safe region on the client. `adapter` makes both
-versions the index of a `Matcher`: `Matcher(index="ops4st")` is `Matcher(index=ops4st())`.
+==============================  ==================================================================
+the paper                       meaning
+==============================  ==================================================================
+predicate                       a condition on one attribute, such as ``ARITH:age>30``
+atomic subscription             a conjunction of predicates
+spatial operator                ``@``, ``OVLP``, ``SPL`` or ``DIST``: how an event's location is
+                                related to a region
+unary location subscription     an operator with a region, in front of an atomic subscription
+composite                       an operator with a subscription instead of a region
+standard version                evaluates each subscription for each event (section 3.1)
+optimised version               searches the multi-level index (section 3.3)
+GLR                             greedy largest rectangle: the safe region (section 3.2)
+==============================  ==================================================================
 
-- `notation/`: The notation of OPS4ST (Hu, Jin, Chen, Zhang, Zhuo 2011), read into the tree of
-  CQL2 and back
-- `adapter`: The two versions of OPS4ST as the table of a `Matcher`: each filter is an entry
-- `glr`: The greedy largest rectangle round a point that meets none of some boxes
-- `index_search`: Events in the multi-level index (see `multilevel`), and every subscription tried
-  on each
-- `multilevel`: The multi-level index of the optimised version: operator, atomic subscription,
-  R-tree (3.3)
-- `ops4st_arrays`: How subscriptions and events lie in memory for both versions
-- `predicate_checks`: Whether predicates and operators hold for an event: the same for both
-  versions
-- `standard`: The standard version: no index
+- `notation/`: the notation of OPS4ST, read into the tree of CQL2 and written
+- `adapter`: both versions as indexes of a `Matcher`
+- `glr`: the greedy largest rectangle around a point
+- `index_search`: the kernels that search the multi-level index and scan all subscriptions
+- `multilevel`: the multi-level index of the optimised version
+- `ops4st_arrays`: arrays of subscriptions and events, which both versions use
+- `predicate_checks`: the kernels that evaluate predicates and operators
+- `standard`: the standard version, which has no index
 """
 
 from fencepost.papers.events.adapter import ops4st, ops4st_standard

@@ -1,10 +1,13 @@
-"""The two versions of OPS4ST as the table of a `Matcher`: each filter is an entry.
+"""Both versions of OPS4ST as indexes of a `Matcher`.
 
-An entry has what they know: predicates, which are ranges of numbers and equality of strings, and
-one operator with a convex region. `@` has two filters, one for the boundary, which become one entry
-again. A region that is not convex stands as its hull, and what implies contact as `OVLP`: both are
-verified where they hold. So are all other terms, equal ones once an event; geometries of events
-that are not their own hulls; and distances that doubles leave open.
+Each filter becomes an entry of the index: predicates, which are ranges of numbers and equality of
+strings, and at most one operator with a convex region. The two filters into which `@` is
+translated, one for the boundary of its region, become one entry again. A region that is not convex
+is replaced by its hull, and a relation that implies contact by `OVLP`.
+
+A match is verified where the index cannot decide it: for such replacements, for all other terms
+(equal terms once for each event), for event geometries that differ from their hulls, and for
+distances within rounding error of their bound.
 """
 
 from __future__ import annotations
@@ -47,66 +50,70 @@ from fencepost.papers.events.ops4st_arrays import (
     OVERLAP,
     SAME_PLACE,
     STRING,
-    Asked,
     Events,
     Floats,
+    LocationSubscription,
     Predicate,
     Region,
-    laid_out,
+    make_events,
 )
 from fencepost.papers.events.standard import StandardIndex
-from fencepost.papers.table_engine import Verified, table_index
+from fencepost.papers.table_engine import TermVerifier, table_index
 
-_APART = (SpatialFunction.S_DISJOINT, SpatialFunction.EH_DISJOINT)
+_DISJOINT_FUNCTIONS = (SpatialFunction.S_DISJOINT, SpatialFunction.EH_DISJOINT)
 
 
 def ops4st() -> MatcherIndex:
-    """The multi-level index of OPS4ST as the index of a `Matcher`."""
+    """Return the optimised version, with its multi-level index, as an index for `Matcher`."""
     return table_index("ops4st", lambda _: EventsTable("ops4st"))
 
 
 def ops4st_standard() -> MatcherIndex:
-    """OPS4ST without an index, each subscription tried on each event, for a `Matcher`."""
+    """Return the standard version, which evaluates each subscription, as an index for `Matcher`."""
     return table_index("ops4st-standard", lambda _: EventsTable("ops4st-standard"))
 
 
 class EventsTable:
-    """Subscriptions as one of the two versions of OPS4ST keeps them.
+    """The subscriptions of a matcher, in one of the two versions of OPS4ST.
 
     Parameters
     ----------
     version : "ops4st" or "ops4st-standard"
-        By operator, atomic subscription and R-tree; or each on its own, tried one by one.
+        The optimised version, or the standard version.
     """
 
     def __init__(self, version: Literal["ops4st", "ops4st-standard"]) -> None:
         self.index: MultiLevelIndex | StandardIndex = (
             MultiLevelIndex() if version == "ops4st" else StandardIndex()
         )
-        self._slots = _Slots()
+        self._slots = _SlotRegistry()
         self._entries: dict[int, _Entry] = {}
         self._free: list[int] = []
-        self._numbers: dict[Hashable, list[int]] = {}  # of each subscription's entries
+        self._numbers: dict[Hashable, list[int]] = {}  # the entries of each subscription
         self._subscribers: dict[Hashable, str] = {}
 
     def __contains__(self, subscription: Hashable) -> bool:
         return subscription in self._numbers
 
     def add(self, subscription: Hashable, subscriber: str, filters: Sequence[Filter]) -> None:
-        """Add a subscription that is not there: a disjunction of filters."""
+        """Add a subscription, a disjunction of filters; the table must not contain it."""
         self._subscribers[subscription] = subscriber
-        own = self._numbers[subscription] = []
-        for terms, places in _entries_of(filters):
+        numbers = self._numbers[subscription] = []
+        for terms, boundary_pair in _entries_of(filters):
             number = self._free.pop() if self._free else len(self._entries)
-            asked, rest, places = _compiled(terms, places, self._slots)
-            alternatives = tuple(Verified((place,)) for place in places)
-            circle = _circle(places)
-            self._entries[number] = _Entry(subscription, rest, Verified(rest), alternatives, circle)
-            self.index.add(number, asked)
-            own.append(number)
+            compiled, other_terms, operator_terms = _compile(terms, boundary_pair, self._slots)
+            self._entries[number] = _Entry(
+                subscription,
+                other_terms,
+                TermVerifier(other_terms),
+                tuple(TermVerifier((term,)) for term in operator_terms),
+                _circle_attribute(operator_terms),
+            )
+            self.index.add(number, compiled)
+            numbers.append(number)
 
     def remove(self, subscription: Hashable) -> None:
-        """Take out a subscription that is there."""
+        """Remove a subscription; the table must contain it."""
         del self._subscribers[subscription]
         for number in self._numbers.pop(subscription):
             del self._entries[number]
@@ -114,84 +121,91 @@ class EventsTable:
             self._free.append(number)
 
     def match(self, event: EventValues) -> set[Any]:
-        """Every subscription of which a filter holds."""
-        found: set[Hashable] = set()
-        holding: dict[Filter, bool] = {}
-        answers = self.index.match_many(self.laid_out([event]))
-        for number, sure in zip(answers.numbers.tolist(), answers.sure.tolist(), strict=True):
+        """Return the subscriptions with a filter that holds."""
+        matches: set[Hashable] = set()
+        verified: dict[Filter, bool] = {}
+        candidates = self.index.match_many(self.encode_events([event]))
+        for number, sure in zip(candidates.numbers.tolist(), candidates.sure.tolist(), strict=True):
             entry = self._entries[number]
-            if entry.subscription in found:
+            if entry.subscription in matches:
                 continue
-            if entry.rest:
-                if entry.rest not in holding:
-                    holding[entry.rest] = entry.verify(event)
-                if not holding[entry.rest]:
+            if entry.other_terms:
+                if entry.other_terms not in verified:
+                    verified[entry.other_terms] = entry.other_terms_hold(event)
+                if not verified[entry.other_terms]:
                     continue
             if sure and entry.circle is not None:
                 sure = _is_point(event, entry.circle)
-            if sure or any(place(event) for place in entry.places):
-                found.add(entry.subscription)
-        return found
+            if sure or any(holds(event) for holds in entry.operator_holds):
+                matches.add(entry.subscription)
+        return matches
 
-    def laid_out(self, events: Sequence[EventValues]) -> Events:
-        """Events as `index` takes them, until other attributes are asked about."""
-        return self._slots.laid_out(events)
+    def encode_events(self, events: Sequence[EventValues]) -> Events:
+        """Return events in the form that `index` matches.
+
+        They are valid until a subscription with a new attribute is added.
+        """
+        return self._slots.encode_events(events)
 
     def subscription(self, number: int) -> Any:
-        """Whose entry a number of `index` is."""
+        """Return the subscription of an entry of `index`."""
         return self._entries[number].subscription
 
     def match_interfaces(self, event: EventValues) -> set[str]:
-        """The subscribers of those."""
+        """Return the subscribers of the matching subscriptions."""
         return {self._subscribers[subscription] for subscription in self.match(event)}
 
     def stats(self) -> Mapping[str, int]:
-        """Entries, their bytes and, of the multi-level index, what is on its levels."""
-        found = {"entries": len(self.index), "index_bytes": self.index.nbytes}
+        """Return the number of entries, their size, and the counts of the multi-level index."""
+        counts = {"entries": len(self.index), "index_bytes": self.index.nbytes}
         if isinstance(self.index, MultiLevelIndex):
-            found |= {
+            counts |= {
                 "atomic_subscriptions": self.index.atomic_count,
                 "trees": self.index.tree_count,
                 "regions": self.index.region_count,
             }
-        return found
+        return counts
 
 
 class _Entry(NamedTuple):
-    """A filter, and what of it is verified."""
+    """A filter, with verifiers for the parts that the index does not decide."""
 
     subscription: Hashable
-    rest: Filter  # whatever the versions do not know
-    verify: Verified  # the same
-    places: tuple[Verified, ...]  # the operator, where it is not sure: one of these
-    circle: str | None  # the attribute that must be all in it: sure of points only
+    other_terms: Filter  # terms that are not in the index
+    other_terms_hold: TermVerifier
+    operator_holds: tuple[TermVerifier, ...]  # any of them must hold if a match is not sure
+    # The attribute that must lie in a circle as a whole; the index is sure of points only.
+    circle: str | None
 
 
 # -------------------------------------------------------------------------------- subscriptions
 
 
 def _entries_of(filters: Sequence[Filter]) -> Iterator[tuple[Filter, tuple[Term, ...]]]:
-    """The filters as (terms, the operator `@` where two of them are one: its two terms)."""
-    left = dict.fromkeys(map(frozenset, filters))
+    """Yield filters with the two terms of their operator `@`, or with () if they have none.
+
+    The two filters of an operator `@` are yielded as one, without these terms.
+    """
+    remaining = dict.fromkeys(map(frozenset, filters))
     for terms in filters:
-        if frozenset(terms) not in left:
+        if frozenset(terms) not in remaining:
             continue
-        del left[frozenset(terms)]
+        del remaining[frozenset(terms)]
         for term in terms:
-            other = _on_boundary(term)
-            if other is None:
+            boundary_term = _boundary_term(term)
+            if boundary_term is None:
                 continue
-            partner = frozenset(terms) - {term} | {other}
-            if partner in left:
-                del left[partner]
-                yield tuple(one for one in terms if one != term), (term, other)
+            partner = frozenset(terms) - {term} | {boundary_term}
+            if partner in remaining:
+                del remaining[partner]
+                yield tuple(kept for kept in terms if kept != term), (term, boundary_term)
                 break
         else:
             yield terms, ()
 
 
-def _on_boundary(term: Term) -> Term | None:
-    """What `@` asks for beside a term: the same of its region's boundary."""
+def _boundary_term(term: Term) -> Term | None:
+    """Return the other term of an operator `@`: S_WITHIN the boundary of the term's region."""
     check = term.check
     if (
         not isinstance(check, RelateCheck)
@@ -210,32 +224,34 @@ def _on_boundary(term: Term) -> Term | None:
     )
 
 
-def _compiled(
-    terms: Filter, places: tuple[Term, ...], slots: _Slots
-) -> tuple[Asked, Filter, tuple[Term, ...]]:
-    """What an index gets, what is left of the terms, and the operator's: one of them holds."""
-    rest = list(terms)
+def _compile(
+    terms: Filter, operator_terms: tuple[Term, ...], slots: _SlotRegistry
+) -> tuple[LocationSubscription, Filter, tuple[Term, ...]]:
+    """Return the entry for the index, the terms it lacks, and the alternatives of its operator."""
+    other_terms = list(terms)
     region = Region()
-    if places:
-        check = places[0].check
+    if operator_terms:
+        check = operator_terms[0].check
         assert isinstance(check, RelateCheck)
-        region = Region(IN, slots.place(check.column), _corners(check.geometry.value)[0])
+        region = Region(IN, slots.geometry(check.column), _corners(check.geometry.value)[0])
     else:
         ranked = [(rank, k) for k, term in enumerate(terms) if (rank := _rank(term)) is not None]
         if ranked:
             chosen = terms[min(ranked)[1]]
             region = _operator(chosen, slots)
-            places = (chosen,)
-            rest.remove(chosen)
-    predicates = {term: slots.predicate(term) for term in rest}
-    known = frozenset(one for one in predicates.values() if one is not None)
-    left = tuple(term for term, one in predicates.items() if one is None)
-    return Asked(known, region), left, places
+            operator_terms = (chosen,)
+            other_terms.remove(chosen)
+    predicates = {term: slots.predicate(term) for term in other_terms}
+    known_predicates = frozenset(
+        predicate for predicate in predicates.values() if predicate is not None
+    )
+    unknown_terms = tuple(term for term, predicate in predicates.items() if predicate is None)
+    return LocationSubscription(known_predicates, region), unknown_terms, operator_terms
 
 
-def _circle(places: tuple[Term, ...]) -> str | None:
-    """The attribute of which an operator asks for more than its nearest point."""
-    for term in places:
+def _circle_attribute(operator_terms: tuple[Term, ...]) -> str | None:
+    """Return the attribute that must lie in a circle as a whole, if there is one."""
+    for term in operator_terms:
         check = term.check
         if isinstance(check, NearCheck) and check.measure is Measure.FARTHEST:
             assert isinstance(check.column.source, Property)
@@ -249,10 +265,10 @@ def _is_point(event: EventValues, attribute: str) -> bool:
 
 
 def _rank(term: Term) -> int | None:
-    """Which term is taken as the operator: the least; None of one that cannot be."""
+    """Return how well a term serves as the operator, 0 for the best; None if it cannot."""
     check = term.check
     if isinstance(check, RelateCheck):
-        return 1 if (check.function in _APART) == term.negated else None
+        return 1 if (check.function in _DISJOINT_FUNCTIONS) == term.negated else None
     if not isinstance(check, NearCheck):
         return None
     convex = _corners(check.geometry.value)[1]
@@ -265,12 +281,12 @@ def _rank(term: Term) -> int | None:
     return 2 if convex and (not check.strict or check.distance > 0) else None
 
 
-def _operator(term: Term, slots: _Slots) -> Region:
-    """The operator of a term that has a rank."""
+def _operator(term: Term, slots: _SlotRegistry) -> Region:
+    """Return the operator of a term that has a rank."""
     check = term.check
     assert isinstance(check, RelateCheck | NearCheck)
     corners, convex = _corners(check.geometry.value)
-    slot = slots.place(check.column)
+    slot = slots.geometry(check.column)
     if isinstance(check, RelateCheck):
         in_point = check.function is SpatialFunction.S_WITHIN and len(corners) == 1
         exact = (
@@ -283,7 +299,7 @@ def _operator(term: Term, slots: _Slots) -> Region:
         return Region(SAME_PLACE, slot, corners, check.distance)
     if term.negated:
         return Region(FARTHER, slot, corners, check.distance)
-    # What is in contact is not less than 0 apart, which `NEARER` does not tell from at most 0.
+    # NEARER means <=, which differs from < for distance 0: contact is not less than 0 apart.
     exact = convex and (not check.strict or check.distance > 0)
     exact = exact and (check.measure is not Measure.FARTHEST or len(corners) == 1)
     return Region(NEARER, slot, corners, check.distance, exact)
@@ -291,7 +307,7 @@ def _operator(term: Term, slots: _Slots) -> Region:
 
 @lru_cache(maxsize=16)
 def _corners(shape: BaseGeometry) -> tuple[tuple[tuple[float, float], ...], bool]:
-    """The corners of a geometry's hull, and whether it is just that."""
+    """Return the corners of a geometry's hull, and whether the geometry equals its hull."""
     points = shapely.get_coordinates(shape)
     hull = _hull(points[:, 0], points[:, 1])
     corners = tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True))
@@ -307,28 +323,28 @@ def _corners(shape: BaseGeometry) -> tuple[tuple[tuple[float, float], ...], bool
 
 def _hull(x: Floats, y: Floats) -> Hulls:
     points = Hulls(np.ascontiguousarray(x), np.ascontiguousarray(y), np.array([0, len(x)]))
-    found: Hulls = build_hulls(points)
-    return found
+    hull: Hulls = build_hulls(points)
+    return hull
 
 
 # --------------------------------------------------------------------------------------- events
 
 
-class _Slots:
-    """The attributes that subscriptions ask about, by type, and events as those."""
+class _SlotRegistry:
+    """Gives slots to the attributes of subscriptions, and encodes the attributes of events."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._strings: dict[str, int] = {}
-        self._places: dict[str, int] = {}
+        self._geometries: dict[str, int] = {}
 
-    def place(self, column: Column) -> int:
-        """The slot of a geometry."""
+    def geometry(self, column: Column) -> int:
+        """Return the slot of a geometry."""
         assert isinstance(column.source, Property)
-        return self._places.setdefault(column.source.name, len(self._places))
+        return self._geometries.setdefault(column.source.name, len(self._geometries))
 
     def predicate(self, term: Term) -> Predicate | None:
-        """A term as a predicate, if it is a range of numbers or equality of strings."""
+        """Return the predicate of a term that is a range of numbers or equality of strings."""
         check = term.check
         if not isinstance(check.column.source, Property):
             return None
@@ -344,14 +360,14 @@ class _Slots:
             return Predicate(STRING, slot, term.negated, text=_bytes(check.strings[0]))
         return None
 
-    def laid_out(self, events: Sequence[EventValues]) -> Events:
-        """Events as both versions take them."""
+    def encode_events(self, events: Sequence[EventValues]) -> Events:
+        """Return events in the form that both versions match."""
         numbers = np.full((len(events), len(self._numbers), 2), np.nan)
         starts = np.zeros((len(events), len(self._strings)), np.int64)
         sizes = np.full(starts.shape, -1, np.int64)
         text = bytearray(1)  # not empty, so that the array can be written to
-        state = np.zeros(len(events) * max(len(self._places), 1), np.uint8)
-        places = [_NOWHERE] * len(state)
+        state = np.zeros(len(events) * max(len(self._geometries), 1), np.uint8)
+        hulls = [_NOWHERE] * len(state)
         for row, event in enumerate(events):
             for name, slot in self._numbers.items():
                 number = value_types.number_of(event.get(name))
@@ -360,16 +376,16 @@ class _Slots:
             for name, slot in self._strings.items():
                 string = value_types.string_of(event.get(name))
                 if string is not None:
-                    own = _bytes(string)
-                    starts[row, slot], sizes[row, slot] = len(text), len(own)
-                    text += own
-            for name, slot in self._places.items():
+                    encoded = _bytes(string)
+                    starts[row, slot], sizes[row, slot] = len(text), len(encoded)
+                    text += encoded
+            for name, slot in self._geometries.items():
                 shape = event.shapes(name)
                 if shape is not None:
-                    at = row * len(self._places) + slot
-                    places[at], state[at] = _location(shape)
-        return laid_out(
-            numbers, np.frombuffer(text, np.uint8), starts, sizes, _joined(places), state
+                    at = row * len(self._geometries) + slot
+                    hulls[at], state[at] = _hull_and_state(shape)
+        return make_events(
+            numbers, np.frombuffer(text, np.uint8), starts, sizes, _concatenate(hulls), state
         )
 
 
@@ -377,8 +393,8 @@ def _bytes(string: str) -> bytes:
     return string.encode("utf-8", "surrogatepass")
 
 
-def _location(shape: Shapes) -> tuple[Hulls, int]:
-    """The hull of a single shape, and whether it is just that."""
+def _hull_and_state(shape: Shapes) -> tuple[Hulls, int]:
+    """Return the hull of a single shape, and HULL or OTHER."""
     g = shape.arrays
     kind, chains = int(g.shapes["dimension"][0]), int(g.shapes["chain"][1])
     points = int(g.chains["start"][chains])
@@ -397,11 +413,13 @@ _ONE = np.array([0, 1])
 _NOWHERE = Hulls(np.zeros(1), np.zeros(1), _ONE)
 
 
-def _joined(places: Sequence[Hulls]) -> Hulls:
-    """Single hulls as rows of one."""
-    if len(places) == 1:
-        return places[0]
-    start = np.concatenate(([0], np.cumsum([len(one.x) for one in places])))
+def _concatenate(hulls: Sequence[Hulls]) -> Hulls:
+    """Return single hulls as the rows of one `Hulls`."""
+    if len(hulls) == 1:
+        return hulls[0]
+    start = np.concatenate(([0], np.cumsum([len(hull.x) for hull in hulls])))
     return Hulls(
-        np.concatenate([one.x for one in places]), np.concatenate([one.y for one in places]), start
+        np.concatenate([hull.x for hull in hulls]),
+        np.concatenate([hull.y for hull in hulls]),
+        start,
     )

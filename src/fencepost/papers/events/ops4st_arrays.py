@@ -1,8 +1,8 @@
-"""How subscriptions and events lie in memory for both versions.
+"""Arrays of subscriptions and events, which both versions of OPS4ST read.
 
-A *slot* is an attribute as one type: numbers, strings and geometries have slots of their own. Of an
-event's geometry the convex hull is kept, and whether the geometry is just that: of any other one
-the hull does not tell what holds, and answers are not sure.
+A *slot* is the column of an attribute; numbers, strings and geometries have separate slots. An
+event's geometry is kept as its convex hull. If the geometry differs from its hull, the hull does
+not decide what holds, and matches are not *sure*: the caller has to verify them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ Numbers = NDArray[np.uint32]
 DoubleDouble = tuple[float, float]  # a number: its nearest double, and the remainder
 
 NUMBER, STRING = 0, 1
-EVERYWHERE, IN, OVERLAP, SAME_PLACE, NEARER, FARTHER, GONE = range(7)  # operators; the last is none
-MISSING, HULL, OTHER = 0, 1, 2  # what an event's geometry is
+# Operators; a REMOVED row is ignored.
+EVERYWHERE, IN, OVERLAP, SAME_PLACE, NEARER, FARTHER, REMOVED = range(7)
+MISSING, HULL, OTHER = 0, 1, 2  # states of a geometry: none, its own hull, anything else
 
 PREDICATE = np.dtype(
     [
@@ -31,8 +32,8 @@ PREDICATE = np.dtype(
         ("high", "f8"),
         ("high_rest", "f8"),
         ("slot", "u4"),
-        ("text", "u4"),  # of a string: where it begins
-        ("size", "u4"),  # and its bytes
+        ("text", "u4"),  # STRING: offset of the first byte
+        ("size", "u4"),  # STRING: number of bytes
         ("kind", "u1"),  # NUMBER or STRING
         ("negated", "u1"),
         ("low_closed", "u1"),
@@ -45,17 +46,17 @@ REGION = np.dtype(
         ("distance", "f8"),
         ("x", "f8"),  # the centroid
         ("y", "f8"),
-        ("error", "f8"),  # of the centroid
-        ("slot", "u4"),  # of the event's geometry
+        ("error", "f8"),  # bound on the error of the centroid
+        ("slot", "u4"),  # slot of the event's geometry
         ("operator", "u1"),
-        ("exact", "u1"),  # whether the operator is all that is asked, or only what must hold
+        ("exact", "u1"),  # 1: the operator is the condition; 0: it is only necessary
     ],
     align=True,
 )
 
 
 class Predicate(NamedTuple):
-    """What an atomic subscription asks of one attribute: a range of numbers, or a string."""
+    """A condition on one attribute: a range of numbers, or equality with a string."""
 
     kind: int
     slot: int
@@ -68,7 +69,7 @@ class Predicate(NamedTuple):
 
 
 class Region(NamedTuple):
-    """An operator with the corners of a convex region, as `hulls` gives them."""
+    """An operator with the corners of a convex region, in the order of `build_hulls`."""
 
     operator: int = EVERYWHERE
     slot: int = 0
@@ -77,7 +78,7 @@ class Region(NamedTuple):
     exact: bool = True
 
 
-class Asked(NamedTuple):
+class LocationSubscription(NamedTuple):
     """A unary location subscription."""
 
     predicates: frozenset[Predicate]
@@ -85,30 +86,30 @@ class Asked(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events laid out. Row `event * slots + slot` of what is about places."""
+    """Events as columns. A geometry is in row `event * slots + slot` of the last four arrays."""
 
-    numbers: Floats  # (events, slots, 2); NaN where there is none
+    numbers: Floats  # (events, slots, 2) doubles and remainders; NaN if missing
     text: Bytes
     text_start: Ints  # (events, slots)
-    text_size: Ints  # negative where there is none
+    text_size: Ints  # (events, slots); negative if missing
     corners: Hulls
-    boxes: Floats  # (n, 4), of the hulls
-    centroids: Floats  # (n, 3), with their errors
+    boxes: Floats  # (n, 4) boxes of the hulls
+    centroids: Floats  # (n, 3) centroids and bounds on their errors
     state: NDArray[np.uint8]  # MISSING, HULL, OTHER
 
 
-class Found(NamedTuple):
-    """The numbers of subscriptions, which are sure, and where each event's end."""
+class Matches(NamedTuple):
+    """The numbers of the subscriptions that events match."""
 
     numbers: Numbers
-    sure: NDArray[np.uint8]
-    stops: Ints
+    sure: NDArray[np.uint8]  # 0: the caller must verify the match
+    stops: Ints  # where the matches of each event end
 
 
-def laid_out(
+def make_events(
     numbers: Floats, text: Bytes, text_start: Ints, text_size: Ints, corners: Hulls, state: Bytes
 ) -> Events:
-    """Events with the boxes and centroids of their hulls, of which none may be empty."""
+    """Return events, with the boxes and centroids of their hulls; no hull may be empty."""
     first = corners.start[:-1]
     boxes = np.column_stack(
         [
@@ -122,12 +123,12 @@ def laid_out(
     return Events(numbers, text, text_start, text_size, corners, boxes, centroids, state)
 
 
-class Growing:
+class GrowingArray:
     """An array that grows at its end."""
 
     def __init__(self, dtype: Any) -> None:
         self._dtype = dtype
-        self._room = np.zeros(16, dtype)
+        self._buffer = np.zeros(16, dtype)
         self._count = 0
 
     def __len__(self) -> int:
@@ -135,104 +136,104 @@ class Growing:
 
     @property
     def array(self) -> NDArray[Any]:
-        """What is there; a view, until more is added."""
-        return self._room[: self._count]
+        """A view of the values; it is invalid after `extend`."""
+        return self._buffer[: self._count]
 
     def extend(self, values: Any, count: int = 1) -> int:
-        """Add so many values, or one; where they begin."""
+        """Append `count` values. Return the position of the first."""
         first = self._count
         self._count += count
-        if self._count > len(self._room):
+        if self._count > len(self._buffer):
             grown = np.zeros(2 * self._count, self._dtype)
-            grown[:first] = self._room[:first]
-            self._room = grown
-        self._room[first : self._count] = values
+            grown[:first] = self._buffer[:first]
+            self._buffer = grown
+        self._buffer[first : self._count] = values
         return first
 
 
 class Regions:
-    """Operators with regions, in rows."""
+    """Rows of operators with their regions."""
 
     def __init__(self) -> None:
-        self._records = Growing(REGION)
-        self._x, self._y = Growing(np.float64), Growing(np.float64)
-        self._start = Growing(np.int64)
+        self._records = GrowingArray(REGION)
+        self._x, self._y = GrowingArray(np.float64), GrowingArray(np.float64)
+        self._start = GrowingArray(np.int64)
         self._start.extend(0)
 
     def __len__(self) -> int:
         return len(self._records)
 
     def add(self, region: Region) -> int:
-        """Add a row; its number."""
-        own = one_hull(region.corners)
-        self._x.extend(own.x, len(own.x))
-        self._y.extend(own.y, len(own.y))
+        """Append a row. Return its number."""
+        hull = one_hull(region.corners)
+        self._x.extend(hull.x, len(hull.x))
+        self._y.extend(hull.y, len(hull.y))
         self._start.extend(len(self._x))
-        x, y, error = centroid_of(own)
+        x, y, error = centroid_of(hull)
         return self._records.extend(
             (region.distance, x, y, error, region.slot, region.operator, region.exact)
         )
 
     @property
     def records(self) -> NDArray[np.void]:
-        """The rows, `REGION`."""
+        """The rows, of dtype `REGION`."""
         return self._records.array
 
     @property
     def corners(self) -> Hulls:
-        """Their regions."""
+        """The regions of the rows."""
         return Hulls(self._x.array, self._y.array, self._start.array)
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
+        """Size in bytes."""
         return self.records.nbytes + sum(part.nbytes for part in self.corners)
 
 
 class Predicates:
-    """Predicates one after the other, and their strings."""
+    """Rows of predicates, and their strings."""
 
     def __init__(self) -> None:
-        self._records = Growing(PREDICATE)
-        self._text = Growing(np.uint8)
+        self._records = GrowingArray(PREDICATE)
+        self._text = GrowingArray(np.uint8)
 
     def add(self, predicates: frozenset[Predicate]) -> tuple[int, int]:
-        """Add some, strings included; the first and one past the last."""
+        """Append predicates. Return the first row and the row after the last."""
         first = len(self._records)
-        for one in sorted(predicates):
-            text = self._text.extend(np.frombuffer(one.text, np.uint8), len(one.text))
+        for p in sorted(predicates):
+            text = self._text.extend(np.frombuffer(p.text, np.uint8), len(p.text))
             self._records.extend(
                 (
-                    *(*one.low, *one.high, one.slot, text, len(one.text)),
-                    *(one.kind, one.negated, one.low_closed, one.high_closed),
+                    *(*p.low, *p.high, p.slot, text, len(p.text)),
+                    *(p.kind, p.negated, p.low_closed, p.high_closed),
                 )
             )
         return first, len(self._records)
 
     @property
     def records(self) -> NDArray[np.void]:
-        """The rows, `PREDICATE`."""
+        """The rows, of dtype `PREDICATE`."""
         return self._records.array
 
     @property
     def text(self) -> Bytes:
-        """Their strings."""
+        """The strings of all rows, concatenated."""
         return self._text.array
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
+        """Size in bytes."""
         return self.records.nbytes + self.text.nbytes
 
 
 def one_hull(corners: tuple[tuple[float, float], ...]) -> Hulls:
-    """A single hull of corners that are one already."""
+    """Return the corners of a convex hull as `Hulls` with one row."""
     x, y = np.array(corners, np.float64).T.copy()
     return Hulls(x, y, np.array([0, len(x)]))
 
 
 def centroid_of(hull: Hulls) -> tuple[float, float, float]:
-    """The centroid of a single hull, and its error."""
+    """Return the centroid of a single hull, and a bound on its error."""
     out = np.empty((1, 3))
     hull_centroids(hull, out)
     x, y, error = out[0].tolist()

@@ -1,12 +1,13 @@
-"""Whether predicates and operators hold for an event: the same for both versions.
+"""Kernels that evaluate predicates and operators for an event; both versions call them.
 
-Section 3.1 with its geometry: a point in a convex polygon by cross products, two convex polygons
-and their distance by rotating calipers, the centroid of a fan of triangles. In place of the corners
-alone, by which two crossing bars would count as apart, the calipers tell what overlaps; centroids
-of one or two corners have no fan. Strings are compared byte by byte.
+The geometry is that of section 3.1: point in convex polygon by cross products, distance of two
+convex polygons by rotating calipers, centroid of a triangle fan. There are two differences. The
+paper tells overlap by the corners alone, so that two crossing bars count as disjoint; here the
+calipers decide. Hulls of one or two corners have no triangle fan; their centroid is the middle.
+Strings are compared byte by byte.
 
-What is called for each subscription takes arrays by themselves: out of tuples, each read of one
-would count its references.
+Functions that run for each subscription take single arrays as parameters: each read of an array
+from a tuple would count references.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ from fencepost.papers.events.ops4st_arrays import (
 
 @inlined
 def all_hold(predicates, first, stop, text, numbers, event_text, text_start, text_size, e):
-    """Whether predicates first:stop hold for event e; one of a missing attribute does not."""
+    """Return whether predicates first:stop hold for event e.
+
+    A predicate does not hold if its attribute is missing, not even if it is negated.
+    """
     hold = True
     k = np.int64(first)
     while hold and k < stop:
@@ -58,9 +62,9 @@ def all_hold(predicates, first, stop, text, numbers, event_text, text_start, tex
             size = text_size[e, slot]
             known = size >= 0
             if size == predicates[k]["size"]:
-                mine, its = np.int64(predicates[k]["text"]), text_start[e, slot]
+                text_at, event_at = np.int64(predicates[k]["text"]), text_start[e, slot]
                 at = 0
-                while at < size and text[mine + at] == event_text[its + at]:
+                while at < size and text[text_at + at] == event_text[event_at + at]:
                     at += 1
                 truth = at == size
         hold = known and truth != (predicates[k]["negated"] > 0)
@@ -70,42 +74,46 @@ def all_hold(predicates, first, stop, text, numbers, event_text, text_start, tex
 
 @inlined
 def _is_above(value, rest, bound, bound_rest, closed):
-    """Whether a number, a double and a remainder, is above a bound; or just that, if closed."""
+    """Return whether a number, a double plus a remainder, is above a bound.
+
+    closed : above 0 if the bound itself counts as above.
+    """
     if value != bound:
         return value > bound
     return rest > bound_rest or (closed > 0 and rest == bound_rest)
 
 
 @inlined
-def decide(record, x, y, start, r, own_x, own_y, own_start, centroids, state, at):
-    """Whether an operator holds for an event: `NO`, `YES`, or `UNSURE`: it must be verified.
+def decide(record, x, y, start, r, event_x, event_y, event_start, centroids, state, at):
+    """Return whether an operator holds for a geometry: `NO`, `YES`, or `UNSURE` (verify it).
 
-    record : the operator, `REGION`. x, y, start : regions, of which it has r. own_x, own_y,
-    own_start, centroids, state : of events' geometries, of which `at` is the one.
+    record : the operator, of dtype `REGION`.
+    x, y, start : the hulls of the regions; r is the operator's.
+    event_x, event_y, event_start, centroids, state : geometries of the events; `at` is evaluated.
     """
     operator = record["operator"]
     answer = NO
     if operator == EVERYWHERE:
         answer = YES
     elif state[at] == HULL:
-        first = own_start[at]
-        if own_start[at + 1] - first > 1:
-            own = Hulls(own_x, own_y, own_start)
-            answer = _decide_hull(record, Hulls(x, y, start), r, own, at, centroids)
+        first = event_start[at]
+        if event_start[at + 1] - first > 1:
+            hulls = Hulls(event_x, event_y, event_start)
+            answer = _decide_hull(record, Hulls(x, y, start), r, hulls, at, centroids)
         elif operator == IN or operator == OVERLAP:  # noqa: PLR1714, SIM109 (as Numba likes it)
-            place = locate_in_hull(Hulls(x, y, start), r, own_x[first], own_y[first])
+            place = locate_in_hull(Hulls(x, y, start), r, event_x[first], event_y[first])
             answer = NO if place == EXTERIOR else YES
         elif operator != SAME_PLACE and start[r + 1] - start[r] == 1 and record["distance"] > 0.0:
-            # A distance that is just that is UNSURE, so it does not matter that this means less.
+            # `closer_than` means <, and the operator may mean <=; at equality it returns UNSURE.
             corner = start[r]
             answer = closer_than(
-                own_x[first], own_y[first], 0.0, x[corner], y[corner], 0.0, record["distance"]
+                event_x[first], event_y[first], 0.0, x[corner], y[corner], 0.0, record["distance"]
             )
             if operator == FARTHER:
                 answer = _not(answer)
         else:
-            own = Hulls(own_x, own_y, own_start)
-            answer = _decide_hull(record, Hulls(x, y, start), r, own, at, centroids)
+            hulls = Hulls(event_x, event_y, event_start)
+            answer = _decide_hull(record, Hulls(x, y, start), r, hulls, at, centroids)
         if answer == YES and record["exact"] == 0:
             answer = UNSURE
     elif state[at] != MISSING:
@@ -119,15 +127,15 @@ def _not(answer):
 
 
 @kernel
-def _decide_hull(record, regions, r, own, at, centroids):
-    """The same for hulls of any number of corners."""
+def _decide_hull(record, regions, r, hulls, at, centroids):
+    """Return whether an operator holds for hull `at`, of any number of corners."""
     operator, distance = record["operator"], record["distance"]
     if operator == IN:
-        return YES if is_hull_inside(own, at, regions, r) else NO
+        return YES if is_hull_inside(hulls, at, regions, r) else NO
     if operator == OVERLAP:
-        return NO if relation_of_hulls(own, at, regions, r) == DISJOINT else YES
+        return NO if relation_of_hulls(hulls, at, regions, r) == DISJOINT else YES
     if operator == SAME_PLACE:
         x, y, error = centroids[at, 0], centroids[at, 1], centroids[at, 2]
         return closer_than(x, y, error, record["x"], record["y"], record["error"], distance)
-    answer = hulls_within(own, at, regions, r, distance)
+    answer = hulls_within(hulls, at, regions, r, distance)
     return _not(answer) if operator == FARTHER else answer

@@ -1,4 +1,4 @@
-"""The system on regions as the rest of Fencepost meets it: indexes of a `Matcher`, Algorithm 1."""
+"""Indexes for `Matcher` by Siena Fast Forwarding, and Algorithm 1 for two polygons."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from fencepost.papers.table_engine import table_index
 
 
 def sff() -> MatcherIndex:
-    """Siena Fast Forwarding as the index of a `Matcher`, with constraints on regions in a list."""
+    """Return Siena Fast Forwarding as an index for `Matcher`, with regions in a list."""
     return table_index("sff", lambda _: ForwardingTable("list"))
 
 
 def cr_tree(density: float | None = None) -> MatcherIndex:
-    """Siena Fast Forwarding as the index of a `Matcher`, with regions in the CR-tree.
+    """Return Siena Fast Forwarding as an index for `Matcher`, with regions in the CR-tree.
 
     Parameters
     ----------
     density : float, optional
-        Relate simple polygons by Algorithm 1, with so many samples for each unit of length:
-        approximately. Left out, relations are exact.
+        Relate simple polygons by Algorithm 1, which is approximate, with this number of samples
+        for each unit of length. If left out, relations are exact.
 
     Raises
     ------
     ModelError
-        Where the density is no number above 0.
+        If the density is not a number above 0.
     """
     if density is None:
         return table_index("cr-tree", lambda _: ForwardingTable("cr-tree"))
-    chosen = checked_density(density)
-    return table_index("cr-tree", lambda _: ForwardingTable("cr-tree", "sampled", chosen))
+    valid_density = parse_density(density)
+    return table_index("cr-tree", lambda _: ForwardingTable("cr-tree", "sampled", valid_density))
 
 
 def relate_by_samples(a: object, b: object, density: float) -> Relation:
-    """The relation of polygon `a` to polygon `b` by Algorithm 1: approximately.
+    """Return the relation of polygon `a` to polygon `b` by Algorithm 1, which is approximate.
 
-    What comes nearer than half the distance of two samples is taken for contact.
+    A gap narrower than half the distance between two samples counts as contact.
 
     Parameters
     ----------
     a, b : Shapely geometry, WKT, WKB or GeoJSON mapping
-        Polygons without holes. `relations_sampled` takes many.
+        Polygons without holes. `relations_sampled` relates many polygons in one call.
     density : float
-        The samples for each unit of length, besides the vertices.
+        The number of samples for each unit of length, besides the vertices.
 
     Raises
     ------
     GeometryError
-        Where a geometry is empty or not valid, with the reason and the place.
+        If a geometry is empty or invalid; the error has the reason and the position.
     ModelError
-        Where the density is no number above 0, or a geometry is no polygon of one ring.
+        If the density is not a number above 0, or a geometry is not a polygon of one ring.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def relate_by_samples(a: object, b: object, density: float) -> Relation:
     'meets'
     """
     first, second = Shapes.read_one(a), Shapes.read_one(b)
-    return Relation.from_code(int(relations_sampled(first, second, checked_density(density))[0]))
+    return Relation.from_code(int(relations_sampled(first, second, parse_density(density))[0]))
 
 
-def checked_density(density: object) -> float:
-    """A density of samples that somebody gave, refused where it is none."""
+def parse_density(density: object) -> float:
+    """Return a density of samples; raise ModelError if it is not a number above 0."""
     number = plain_number(density)
     if number is None or not 0 < number <= sys.float_info.max:
         raise ModelError(

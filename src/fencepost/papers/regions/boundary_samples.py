@@ -1,7 +1,7 @@
-"""One walk along a boundary: which of *on*, *inside* and *outside* its samples are.
+"""`walk`: the kernel of Algorithm 1 that classifies the samples of a boundary.
 
-The part of `fencepost.papers.regions.algorithm1` that does the work, and whose docstring says why
-it need not visit the samples one by one.
+It returns whether samples lie on, inside and outside another area, without visiting each sample;
+the docstring of `fencepost.papers.regions.algorithm1` says why that is correct.
 """
 
 # ruff: noqa: PLR1730
@@ -26,29 +26,29 @@ MEET, IN, OUT = 1, 2, 4
 UNKNOWN = 0
 BOTH = IN | OUT
 
-# A halo takes in what lies on its rim. Rounding must not make that a matter of luck: a boundary
-# that passes midway between two samples touches both halos, or the walk would not see it pass.
+# Halos are closed, and wider by this share against rounding: a boundary that passes midway between
+# two samples must touch both halos, or the walk would miss it.
 RIM = 1e-9
 
-# Far above what the few operations of `misses_box` can be off by.
+# Far above the rounding error of `misses_box`.
 _ROUNDING = 1e-14
 _UNDERFLOW = 1e-290
 
 
-class SampleRoom(NamedTuple):
-    """Scratch, reused for pair after pair; each array as long as the longest ring."""
+class SampleScratch(NamedTuple):
+    """Scratch that all pairs reuse. All arrays but `stack` are as long as the longest ring."""
 
-    stack: Positions  # STACK
-    near: Positions  # edges of the other boundary near the whole boundary
-    nearer: Positions  # of those, the ones near the leaf at hand
-    low: Floats  # runs of samples on the other boundary, by their first
-    high: Floats  # ... and last
+    stack: Positions  # STACK_SIZE
+    near: Positions  # edges of the other boundary that are near this boundary
+    nearer: Positions  # edges among them that are near the current leaf
+    low: Floats  # the first samples of runs on the other boundary
+    high: Floats  # the last samples of these runs
 
 
-def sample_room(most_points: int) -> SampleRoom:
-    """Room for rings of so many points."""
-    size = max(most_points, 1)
-    return SampleRoom(
+def new_sample_scratch(max_points: int) -> SampleScratch:
+    """Return scratch for rings of up to `max_points` points."""
+    size = max(max_points, 1)
+    return SampleScratch(
         np.empty(STACK_SIZE, np.uint32),
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
@@ -58,62 +58,64 @@ def sample_room(most_points: int) -> SampleRoom:
 
 
 @kernel
-def walk(g, a, h, b, density, enough, room):
-    """What is seen of B along A's boundary: bits MEET, IN, OUT.
+def walk(g, a, h, b, density, enough, scratch):
+    """Classify the samples of the boundary of A by B: bits MEET (on its boundary), IN, OUT.
 
-    enough : BOTH stops once inside and outside were seen; 0 stops at the first of either.
+    A is shape a of g, B is shape b of h.
+    enough : BOTH stops when samples inside and outside are found; 0 stops at the first of either.
     """
     width = g.shapes[a]["x1"] - g.shapes[a]["x0"]
     height = g.shapes[a]["y1"] - g.shapes[a]["y0"]
     reach = math.sqrt(width * width + height * height)
     if density * reach > 1.0:
         reach = 1.0 / density
-    # No halo is wider; a little more, so that rounding loses no edge.
+    # The widest halo, and a little more, so that rounding loses no edge.
     reach *= 0.5 + RIM
     ring_start = np.int64(g.chains[g.shapes[a]["chain"]]["start"])
-    if enough == 0 and _is_beyond(h.shapes, b, g.x[ring_start], g.y[ring_start], reach):
+    if enough == 0 and _is_outside_box(h.shapes, b, g.x[ring_start], g.y[ring_start], reach):
         return OUT
     first_leaf = np.int64(g.shapes[a]["node"])
-    count = _near_edges(h, b, g.nodes, root(g, a), reach, room.stack, room.near)
+    count = _near_edges(h, b, g.nodes, root(g, a), reach, scratch.stack, scratch.near)
     if count == 0:
-        return _point_check(h, b, g.x[ring_start], g.y[ring_start], room.stack)
-    seen = 0
+        return _point_check(h, b, g.x[ring_start], g.y[ring_start], scratch.stack)
+    witnesses = 0
     state = UNKNOWN
     ring_stop = np.int64(g.chains[g.shapes[a]["chain"] + 1]["start"]) - 1
     node = first_leaf
     while node <= root(g, a) and g.nodes[node]["children"] == 0:
         low, high = edges(g, node)
         near = count
-        nearby = room.near
+        nearby = scratch.near
         if root(g, a) > first_leaf:
-            near = _thin_out(h, room.near, count, g.nodes, node, reach, room.nearer)
-            nearby = room.nearer
+            near = _filter_edges(h, scratch.near, count, g.nodes, node, reach, scratch.nearer)
+            nearby = scratch.nearer
         if near == 0:
             if state == UNKNOWN:
-                state = _point_check(h, b, g.x[low], g.y[low], room.stack)
-            seen |= state
+                state = _point_check(h, b, g.x[low], g.y[low], scratch.stack)
+            witnesses |= state
             if state == MEET:
                 state = UNKNOWN
         else:
-            before = spacing_of(g, (low if low > ring_start else ring_stop) - 1, density)
+            previous_spacing = spacing_of(g, (low if low > ring_start else ring_stop) - 1, density)
             for k in range(low, high):
                 spacing = spacing_of(g, k, density)
-                found, state = _along_edge(
-                    g, k, before, spacing, density, h, b, nearby, near, state, seen, enough, room
-                )
-                seen |= found
-                before = spacing
-                if is_enough(seen, enough):
-                    return seen
-        if is_enough(seen, enough):
-            return seen
+                edge_witnesses, state = _along_edge(
+                    g, k, previous_spacing, spacing, density, h, b, nearby, near, state, witnesses,
+                    enough, scratch,
+                )  # fmt: skip
+                witnesses |= edge_witnesses
+                previous_spacing = spacing
+                if is_enough(witnesses, enough):
+                    return witnesses
+        if is_enough(witnesses, enough):
+            return witnesses
         node += 1
-    return seen
+    return witnesses
 
 
 @inlined
-def _is_beyond(boxes, k, x, y, reach):
-    """Whether a point lies farther than `reach` to one side of a box."""
+def _is_outside_box(boxes, k, x, y, reach):
+    """Return whether a point lies farther than `reach` to one side of box k."""
     return (
         x < boxes[k]["x0"] - reach
         or x > boxes[k]["x1"] + reach
@@ -123,13 +125,13 @@ def _is_beyond(boxes, k, x, y, reach):
 
 
 @inlined
-def is_enough(seen, enough):
-    return seen & BOTH == BOTH or (enough == 0 and seen & BOTH)
+def is_enough(witnesses, enough):
+    return witnesses & BOTH == BOTH or (enough == 0 and witnesses & BOTH)
 
 
 @inlined
 def spacing_of(g, k, density):
-    """The distance of neighbouring samples on edge k."""
+    """Return the distance between neighbouring samples of edge k."""
     dx = g.x[k + 1] - g.x[k]
     dy = g.y[k + 1] - g.y[k]
     length = math.sqrt(dx * dx + dy * dy)
@@ -138,7 +140,7 @@ def spacing_of(g, k, density):
 
 @inlined
 def _point_check(h, b, x, y, stack):
-    """POINTCHECK, without a halo."""
+    """Return where a point lies in B, without a halo: POINTCHECK of the paper."""
     if not covers_point(h.shapes, b, x, y):
         return OUT
     where = locate_in_area(h, b, ALL_CHAINS, x, y, stack)
@@ -147,7 +149,7 @@ def _point_check(h, b, x, y, stack):
 
 @inlined
 def misses_box(h, k, x0, y0, x1, y1):
-    """Whether edge k certainly has no point in a box: never true by a rounding error."""
+    """Return whether edge k certainly has no point in a box; rounding never makes it true."""
     px, py, qx, qy = h.x[k], h.y[k], h.x[k + 1], h.y[k + 1]
     if (px < x0 and qx < x0) or (px > x1 and qx > x1):
         return True
@@ -155,7 +157,8 @@ def misses_box(h, k, x0, y0, x1, y1):
         return True
     dx = qx - px
     dy = qy - py
-    # How far the box's middle lies off the edge's line, against what its corners can bridge.
+    # The distance of the box's centre from the edge's line, against the extent of the box across
+    # the line, both times the length of the edge.
     off = abs(dx * (y0 + y1 - 2 * py) - dy * (x0 + x1 - 2 * px))
     bridge = abs(dx) * (y1 - y0) + abs(dy) * (x1 - x0)
     size = abs(dx) * (abs(y0) + abs(y1) + 2 * abs(py)) + abs(dy) * (abs(x0) + abs(x1) + 2 * abs(px))
@@ -164,7 +167,10 @@ def misses_box(h, k, x0, y0, x1, y1):
 
 @kernel
 def _near_edges(h, b, nodes, node, reach, stack, out):
-    """Write to `out` the edges of B that may come within `reach` of a node's box; how many."""
+    """Write to `out` the edges of B that may come within `reach` of a node's box.
+
+    Returns their number.
+    """
     x0 = nodes[node]["x0"] - reach
     y0 = nodes[node]["y0"] - reach
     x1 = nodes[node]["x1"] + reach
@@ -195,76 +201,83 @@ def _near_edges(h, b, nodes, node, reach, stack, out):
 
 
 @kernel
-def _thin_out(h, some, count, nodes, node, reach, out):
-    """Write to `out` which of some edges may come within `reach` of a node's box; how many."""
+def _filter_edges(h, candidates, count, nodes, node, reach, out):
+    """Write to `out` the edges among candidates[:count] that may come near a node's box.
+
+    Returns their number. Near is within `reach`.
+    """
     x0 = nodes[node]["x0"] - reach
     y0 = nodes[node]["y0"] - reach
     x1 = nodes[node]["x1"] + reach
     y1 = nodes[node]["y1"] + reach
     kept = 0
     for n in range(count):
-        if not misses_box(h, some[n], x0, y0, x1, y1):
-            out[kept] = some[n]
+        if not misses_box(h, candidates[n], x0, y0, x1, y1):
+            out[kept] = candidates[n]
             kept += 1
     return kept
 
 
 @kernel
 def _along_edge(
-    g, k, before, spacing, density, h, b, nearby, near, state, seen, enough, room
+    g, k, previous_spacing, spacing, density, h, b, nearby, near, state, witnesses, enough, scratch
 ):  # fmt: skip
-    """What the samples of edge k see, its first vertex included and its last not; the new state.
+    """Classify the samples of edge k, with its first vertex and without its last.
 
-    state : what the last sample saw if no boundary passes between it and this edge's vertex.
+    Returns the witnesses, which are bits MEET, IN and OUT, and the new state.
+
+    state : the class of the last sample, if no boundary passes between it and this edge's first
+    vertex; else UNKNOWN.
+    witnesses : the bits that were found before.
     """
     ax, ay = g.x[k], g.y[k]
-    found = 0
+    edge_witnesses = 0
     closest = np.inf
     for n in range(near):
         q = nearby[n]
         closest = min(closest, squared_distance(ax, ay, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]))
-    narrow = 0.5 * min(before, spacing) * (1 + RIM)
-    wide = 0.5 * max(before, spacing) * (1 + RIM)
+    narrow = 0.5 * min(previous_spacing, spacing) * (1 + RIM)
+    wide = 0.5 * max(previous_spacing, spacing) * (1 + RIM)
     if closest <= narrow * narrow:
-        found |= MEET
+        edge_witnesses |= MEET
         state = UNKNOWN
     else:
         # Within the wider halo a boundary may pass between this vertex and its neighbours.
-        passed = closest <= wide * wide
-        if passed or state == UNKNOWN:
-            state = _point_check(h, b, ax, ay, room.stack)
-        found |= state
-        if passed or state == MEET:
+        may_pass = closest <= wide * wide
+        if may_pass or state == UNKNOWN:
+            state = _point_check(h, b, ax, ay, scratch.stack)
+        edge_witnesses |= state
+        if may_pass or state == MEET:
             state = UNKNOWN
     steps = np.floor(length_of(g, k) * density)
-    if steps == 0 or is_enough(seen | found, enough):
-        return found, state
+    if steps == 0 or is_enough(witnesses | edge_witnesses, enough):
+        return edge_witnesses, state
     ux = (g.x[k + 1] - ax) / (steps + 1.0)
     uy = (g.y[k + 1] - ay) / (steps + 1.0)
     runs = 0
     halo = 0.5 * spacing * (1 + RIM)
     for n in range(near):
         q = nearby[n]
-        low, high = _run(ax, ay, ux, uy, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], halo)
+        low, high = _halo_interval(ax, ay, ux, uy, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], halo)
         low = max(np.ceil(low - RIM), 1.0)
         high = min(np.floor(high + RIM), steps)
         if low <= high:
-            runs = _insert_run(room.low, room.high, runs, low, high)
-    at = 1.0  # the next sample to be judged
+            runs = _insert_run(scratch.low, scratch.high, runs, low, high)
+    at = 1.0  # the next sample to classify
     for n in range(runs + 1):
-        stop = room.low[n] if n < runs else steps + 1.0
+        stop = scratch.low[n] if n < runs else steps + 1.0
         if at < stop:
             if state == UNKNOWN:
-                state = _point_check(h, b, ax + at * ux, ay + at * uy, room.stack)
-            found |= state
-            if state == MEET or is_enough(seen | found, enough):
-                return found, UNKNOWN
+                state = _point_check(h, b, ax + at * ux, ay + at * uy, scratch.stack)
+            edge_witnesses |= state
+            if state == MEET or is_enough(witnesses | edge_witnesses, enough):
+                return edge_witnesses, UNKNOWN
         if n < runs:
-            found |= MEET
-            if room.high[n] + 1.0 > at:
-                at = room.high[n] + 1.0
+            edge_witnesses |= MEET
+            if scratch.high[n] + 1.0 > at:
+                at = scratch.high[n] + 1.0
             state = UNKNOWN
-    return found, state
+    return edge_witnesses, state
 
 
 @inlined
@@ -276,7 +289,7 @@ def length_of(g, k):
 
 @inlined
 def squared_distance(px, py, qx, qy, mx, my):
-    """The squared distance of point p from the segment q, m."""
+    """Return the squared distance of point p from the segment q, m."""
     dx = mx - qx
     dy = my - qy
     vx = px - qx
@@ -293,7 +306,7 @@ def squared_distance(px, py, qx, qy, mx, my):
 
 @inlined
 def _insert_run(low, high, runs, first, last):
-    """Keep runs in the order of their first samples; how many there are now."""
+    """Insert a run; runs are sorted by their first samples. Return the new number of runs."""
     at = runs
     while at > 0 and low[at - 1] > first:
         low[at] = low[at - 1]
@@ -305,13 +318,14 @@ def _insert_run(low, high, runs, first, last):
 
 
 @inlined
-def _run(ax, ay, ux, uy, qx, qy, mx, my, halo):
-    """Between which t the point a + t u lies within the halo of the segment q, m.
+def _halo_interval(ax, ay, ux, uy, qx, qy, mx, my, halo):
+    """Return the interval of t in which the point a + t u lies within a halo of the segment q, m.
 
-    The places within a halo of a segment are two discs and the strip between them: convex.
+    The points within a halo of a segment form two discs and the strip between them. Their union is
+    convex, so there is one interval.
     """
-    low, high = _in_disc(ax - qx, ay - qy, ux, uy, halo)
-    other_low, other_high = _in_disc(ax - mx, ay - my, ux, uy, halo)
+    low, high = _disc_interval(ax - qx, ay - qy, ux, uy, halo)
+    other_low, other_high = _disc_interval(ax - mx, ay - my, ux, uy, halo)
     low = min(low, other_low)
     high = max(high, other_high)
     dx = mx - qx
@@ -323,8 +337,8 @@ def _run(ax, ay, ux, uy, qx, qy, mx, my, halo):
     off = dx * (ay - qy) - dy * (ax - qx)
     turn = dx * uy - dy * ux
     border = halo * math.sqrt(whole)
-    first, last = _between(along, rate, 0.0, whole, -np.inf, np.inf)
-    first, last = _between(off, turn, -border, border, first, last)
+    first, last = _clip_interval(along, rate, 0.0, whole, -np.inf, np.inf)
+    first, last = _clip_interval(off, turn, -border, border, first, last)
     if first <= last:
         low = min(low, first)
         high = max(high, last)
@@ -332,8 +346,8 @@ def _run(ax, ay, ux, uy, qx, qy, mx, my, halo):
 
 
 @inlined
-def _in_disc(vx, vy, ux, uy, halo):
-    """Between which t the point v + t u lies within the halo of 0; from inf to -inf if never."""
+def _disc_interval(vx, vy, ux, uy, halo):
+    """Return the interval of t in which v + t u lies within a halo of 0; (inf, -inf) if empty."""
     a = ux * ux + uy * uy
     b = vx * ux + vy * uy
     off = vx * uy - vy * ux
@@ -345,10 +359,10 @@ def _in_disc(vx, vy, ux, uy, halo):
 
 
 @inlined
-def _between(start, rate, least, most, first, last):
-    """Cut first:last down to where least <= start + t * rate <= most."""
+def _clip_interval(start, rate, low, high, first, last):
+    """Clip the interval first, last of t to low <= start + t * rate <= high."""
     if rate == 0.0:
-        return (first, last) if least <= start <= most else (np.inf, -np.inf)
-    one = (least - start) / rate
-    other = (most - start) / rate
-    return max(first, min(one, other)), min(last, max(one, other))
+        return (first, last) if low <= start <= high else (np.inf, -np.inf)
+    bound_a = (low - start) / rate
+    bound_b = (high - start) / rate
+    return max(first, min(bound_a, bound_b)), min(last, max(bound_a, bound_b))

@@ -1,17 +1,18 @@
-"""Counting satisfied constraints: when a filter has as many as it has constraints, it holds.
+"""`FilterCounts`: counts satisfied constraints for each filter, and finds the complete filters.
 
-Siena Fast Forwarding as Konstantinidis, Carzaniga and Wolf describe it in section 2.2, after Yan
-and Garcia-Molina. Each constraint has a list of the filters it occurs in, doubly linked through
-arrays so that one can be taken out::
+A filter holds when all of its constraints are satisfied. The algorithm is that of Siena Fast
+Forwarding as Konstantinidis, Carzaniga and Wolf describe it in section 2.2, after Yan and
+Garcia-Molina. Each constraint has a doubly linked list of the filters in which it occurs, so that
+an occurrence can be removed::
 
     head        [constraint]  -> its first occurrence
-    occurrences [occurrence]  -> the one after, the one before (or -1), the filter
+    occurrences [occurrence]  -> next occurrence, previous occurrence (or -1), filter
 
-A row an item: counting jumps from one to another, and each jump should cost one line of cache.
+Each item is one row, so that each step of a count reads one cache line.
 
-A filter belongs to two owners, its subscription and its interface; one of the two kinds is counted
-for at a time. The counts of a message are told from older ones by its number, `epoch`, so nothing
-is cleared between messages.
+A filter has two owners, its subscription and its interface; a match counts for one kind of owner.
+Each match has a number, its epoch. Counts of older epochs are stale, so nothing is cleared between
+matches.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from numpy.typing import NDArray
 from fencepost.kernels.geometry.shape_arrays import Ints
 from fencepost.kernels.runtime.compilation import kernel
 
-# Of a filter: its two owners, its number of constraints, and how many of them message STAMP
-# has satisfied.
+# Columns of a filter: its two owners, its number of constraints, and the number of constraints
+# that are satisfied in epoch STAMP.
 SUBSCRIPTION, INTERFACE, SIZE, TALLY, STAMP = range(5)
-# Of an occurrence of a constraint in a filter.
+# Columns of an occurrence of a constraint in a filter.
 AFTER, BEFORE, FILTER = range(3)
 NONE = -1
 
-_FIRST_ROOM = 64
+_INITIAL_SIZE = 64
 
 
 class CountArrays(NamedTuple):
-    """What the counting kernel reads, and the tallies it writes."""
+    """The lists of constraints, and the counts of filters."""
 
     head: Ints  # (constraints, 1)
     occurrences: Ints  # (n, 3): AFTER, BEFORE, FILTER
     filters: Ints  # (n, 5): SUBSCRIPTION, INTERFACE, SIZE, TALLY, STAMP
-    done: Ints  # (owners, 2): the message for which an owner of a kind was last found
+    done: Ints  # (owners, 2): the last epoch in which an owner of a kind was found
 
 
 @kernel
-def count(arrays, ids, kind, epoch, out, found):
-    """Count constraints `ids` as satisfied; append owners of completed filters to `out`.
+def count(arrays, ids, kind, epoch, out, owner_count):
+    """Count constraints `ids` as satisfied; append the owners of complete filters to `out`.
 
-    Owners already found for this epoch are passed over with all their filters. Returns how many
-    owners are found now.
+    Skips all filters of owners that were found before in this epoch. Returns the new number of
+    owners.
     """
     for c in ids:
         occurrence = arrays.head[c, 0]
@@ -63,58 +64,59 @@ def count(arrays, ids, kind, epoch, out, found):
                 f[TALLY] += 1
                 if f[TALLY] == f[SIZE]:
                     arrays.done[owner, kind] = epoch
-                    out[found] = owner
-                    found += 1
+                    out[owner_count] = owner
+                    owner_count += 1
             occurrence = arrays.occurrences[occurrence, AFTER]
-    return found
+    return owner_count
 
 
 class FilterCounts:
-    """Filters by their constraints, and the owners of those that hold."""
+    """Filters with their constraints, and the owners of the filters that hold."""
 
     def __init__(self) -> None:
         self._arrays = CountArrays(
-            np.full((_FIRST_ROOM, 1), NONE),
-            np.zeros((_FIRST_ROOM, 3), np.int64),
-            np.zeros((_FIRST_ROOM, 5), np.int64),
-            np.zeros((_FIRST_ROOM, 2), np.int64),
+            np.full((_INITIAL_SIZE, 1), NONE),
+            np.zeros((_INITIAL_SIZE, 3), np.int64),
+            np.zeros((_INITIAL_SIZE, 5), np.int64),
+            np.zeros((_INITIAL_SIZE, 2), np.int64),
         )
-        self._occurrences = _Numbers()
-        self._filter_numbers = _Numbers()
-        self._of_filter: dict[int, list[tuple[int, int]]] = {}  # occurrence, constraint
-        self._always: dict[int, tuple[int, int]] = {}
+        self._occurrences = _NumberPool()
+        self._filter_numbers = _NumberPool()
+        # By filter: pairs of an occurrence and its constraint.
+        self._occurrences_of: dict[int, list[tuple[int, int]]] = {}
+        self._always: dict[int, tuple[int, int]] = {}  # the owners of filters without constraints
         self._epoch = 0
-        self._out = np.empty(_FIRST_ROOM, np.int64)
+        self._out = np.empty(_INITIAL_SIZE, np.int64)
 
     def add(self, constraints: Iterable[int], subscription: int, interface: int) -> int:
-        """Add a filter of distinct constraints; its number."""
-        f = self._filter_numbers.take()
-        chosen = list(constraints)
-        places = [self._occurrences.take() for _ in chosen]
+        """Add a filter of distinct constraints. Return its number."""
+        f = self._filter_numbers.acquire()
+        distinct = list(constraints)
+        numbers = [self._occurrences.acquire() for _ in distinct]
         self._arrays = CountArrays(
-            _long_enough(self._arrays.head, max(chosen, default=0), NONE),
-            _long_enough(self._arrays.occurrences, max(places, default=0)),
-            _long_enough(self._arrays.filters, f),
-            _long_enough(self._arrays.done, max(subscription, interface)),
+            _grown_to(self._arrays.head, max(distinct, default=0), NONE),
+            _grown_to(self._arrays.occurrences, max(numbers, default=0)),
+            _grown_to(self._arrays.filters, f),
+            _grown_to(self._arrays.done, max(subscription, interface)),
         )
         head, occurrences, filters, _ = self._arrays
-        filters[f] = subscription, interface, len(chosen), 0, 0
-        own = self._of_filter[f] = list(zip(places, chosen, strict=True))
-        for o, c in own:
-            following = int(head[c, 0])
-            occurrences[o] = following, NONE, f
-            if following != NONE:
-                occurrences[following, BEFORE] = o
+        filters[f] = subscription, interface, len(distinct), 0, 0
+        pairs = self._occurrences_of[f] = list(zip(numbers, distinct, strict=True))
+        for o, c in pairs:
+            first = int(head[c, 0])
+            occurrences[o] = first, NONE, f
+            if first != NONE:
+                occurrences[first, BEFORE] = o
             head[c, 0] = o
-        if not own:
+        if not pairs:
             self._always[f] = subscription, interface
         return f
 
     def remove(self, number: int) -> list[int]:
-        """Take a filter out; the constraints it had."""
+        """Remove a filter. Return its constraints."""
         head, occurrences, _, _ = self._arrays
-        own = self._of_filter.pop(number)
-        for o, c in own:
+        pairs = self._occurrences_of.pop(number)
+        for o, c in pairs:
             after, before, _ = occurrences[o].tolist()
             if before != NONE:
                 occurrences[before, AFTER] = after
@@ -122,57 +124,60 @@ class FilterCounts:
                 head[c, 0] = after
             if after != NONE:
                 occurrences[after, BEFORE] = before
-            self._occurrences.give_back(o)
+            self._occurrences.release(o)
         self._always.pop(number, None)
-        self._filter_numbers.give_back(number)
-        return [c for _, c in own]
+        self._filter_numbers.release(number)
+        return [c for _, c in pairs]
 
     def start(self, kind: int) -> int:
-        """Begin a message; how many owners hold whatever it says."""
+        """Begin a match. Return the number of owners that have a filter without constraints.
+
+        kind : SUBSCRIPTION or INTERFACE, the owners to find.
+        """
         self._epoch += 1
         done = self._arrays.done
         if len(self._out) < len(done):
             self._out = np.empty(len(done), np.int64)
-        found = 0
+        owner_count = 0
         for owners in self._always.values():
             if done[owners[kind], kind] != self._epoch:
                 done[owners[kind], kind] = self._epoch
-                self._out[found] = owners[kind]
-                found += 1
-        return found
+                self._out[owner_count] = owners[kind]
+                owner_count += 1
+        return owner_count
 
-    def count(self, ids: NDArray[np.int64], kind: int, found: int) -> int:
-        """Count satisfied constraints; how many owners are found now."""
-        result: int = count(self._arrays, ids, kind, self._epoch, self._out, found)
+    def count(self, ids: NDArray[np.int64], kind: int, owner_count: int) -> int:
+        """Count constraints as satisfied. Return the new number of owners."""
+        result: int = count(self._arrays, ids, kind, self._epoch, self._out, owner_count)
         return result
 
-    def owners(self, found: int) -> list[int]:
-        """The owners found for this message."""
-        result: list[int] = self._out[:found].tolist()
+    def owners(self, owner_count: int) -> list[int]:
+        """Return the owners that this match has found."""
+        result: list[int] = self._out[:owner_count].tolist()
         return result
 
 
-class _Numbers:
-    """Numbers from 0 on, given again once they are given back."""
+class _NumberPool:
+    """Hands out numbers from 0 on, and reuses released numbers."""
 
     def __init__(self) -> None:
         self._free: list[int] = []
         self._next = 0
 
-    def take(self) -> int:
+    def acquire(self) -> int:
         if self._free:
             return self._free.pop()
         self._next += 1
         return self._next - 1
 
-    def give_back(self, number: int) -> None:
+    def release(self, number: int) -> None:
         self._free.append(number)
 
 
-def _long_enough(array: Ints, row: int, fill: int = 0) -> Ints:
-    """The array, grown to hold a row."""
+def _grown_to(array: Ints, row: int, fill: int = 0) -> Ints:
+    """Return the array, or a longer copy if it does not have the row."""
     if row < len(array):
         return array
-    fresh = np.full((2 * row + 2, array.shape[1]), fill)
-    fresh[: len(array)] = array
-    return fresh
+    larger = np.full((2 * row + 2, array.shape[1]), fill)
+    larger[: len(array)] = array
+    return larger

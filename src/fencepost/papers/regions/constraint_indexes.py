@@ -1,9 +1,9 @@
-"""Indexes of the distinct constraints on one attribute, for each type of value.
+"""Indexes of the distinct constraints on one attribute, one class for each type of value.
 
-Siena Fast Forwarding keeps such an index for each basic type and lets new ones be plugged in; the
-paper on regions (section 2.2) plugs in the CR-tree. Here a constraint is a `Term`: a check, to be
-true or, negated, false. What an index is asked is the value of the attribute, never missing. Beside
-the indexes of its types are that of regions, and that of constraints which Siena does not know.
+Siena Fast Forwarding has such an index for each basic type and accepts new ones; the paper on
+regions (section 2.2) adds the CR-tree. A constraint is a `Term`: a check or its negation. An index
+returns the constraints that a value of the attribute satisfies; the value is never missing.
+`RegionIndex` wraps the CR-tree, and `EvaluatingIndex` has the constraints that Siena does not have.
 """
 
 from __future__ import annotations
@@ -34,36 +34,45 @@ from fencepost.filters.checks import (
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.text.like import ANY_CHARACTER, ANY_RUN, compile_pattern
 from fencepost.papers.regions.crtree import CRTree
-from fencepost.papers.table_engine import literal_of, truth
+from fencepost.papers.table_engine import evaluate_check, literal_of
 
 Ids = NDArray[np.int64]
 
 
 class ConstraintIndex(Protocol):
-    """Where the constraints of one attribute and type are kept."""
+    """The constraints of one attribute and type."""
 
     def add(self, constraint: int, term: Term) -> None:
-        """Keep a constraint under its number."""
+        """Add a constraint under its number."""
 
     def remove(self, constraint: int) -> None:
-        """Forget a constraint."""
+        """Remove a constraint."""
 
     def match(self, value: Any) -> Ids:
-        """The numbers of all constraints that a value satisfies, each once."""
+        """Return the distinct numbers of the constraints that a value satisfies."""
 
     def __len__(self) -> int: ...
 
 
 class Family(NamedTuple):
-    """A type of constraints: what makes an index of them, and what it is asked."""
+    """A type of constraints.
+
+    Attributes
+    ----------
+    name : str
+    make : callable
+        Returns an empty index for such constraints.
+    read : callable
+        Returns the value of a column that the index matches, or None if it is missing.
+    """
 
     name: str
     make: Callable[[], ConstraintIndex]
     read: Callable[[Column, EventValues], object | None]
 
 
-class _Bounds:
-    """Constraints in the order of a key; those before or after another are a slice."""
+class _SortedBounds:
+    """Constraints sorted by bound and flag; the constraints before or after a bound are a slice."""
 
     def __init__(self) -> None:
         self._keys: list[tuple[Any, int, int]] = []  # bound, flag, constraint
@@ -90,19 +99,19 @@ class _Bounds:
 
 
 class _OrderedIndex:
-    """Bounds on ordered values: above one (`>`, `>=`) or below one (`<`, `<=`)."""
+    """Bounds on ordered values: lower bounds (`>`, `>=`) and upper bounds (`<`, `<=`)."""
 
     def __init__(self) -> None:
-        self._above = _Bounds()
-        self._below = _Bounds()
-        self._places: dict[int, tuple[_Bounds, Any, int]] = {}
+        self._above = _SortedBounds()
+        self._below = _SortedBounds()
+        self._places: dict[int, tuple[_SortedBounds, Any, int]] = {}
 
     def add_bound(self, constraint: int, op: ComparisonOp, bound: Any, negated: bool) -> None:
-        """Keep a bound; negated, it is one from the other side."""
+        """Add a bound; the negation of a lower bound is an upper bound, and the reverse."""
         above = (op in (ComparisonOp.GT, ComparisonOp.GE)) != negated
         closed = (op in (ComparisonOp.GE, ComparisonOp.LE)) != negated
-        # The order among equal bounds: a value equal to them satisfies the closed ones, which
-        # come first of those above and last of those below.
+        # The flag orders equal bounds so that a value equal to them satisfies a slice: closed
+        # bounds come first among the lower bounds and last among the upper bounds.
         flag = int(closed != above)
         place = (self._above if above else self._below, bound, flag)
         place[0].add(bound, flag, constraint)
@@ -122,14 +131,14 @@ class _OrderedIndex:
 
 
 class NumberIndex(_OrderedIndex):
-    """Numbers and times, as pairs of doubles: equal, not equal, above, below."""
+    """Constraints on numbers and times, as pairs of doubles: equality and bounds."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._equal = _Exceptions()
+        self._equal = _KeyedConstraints()
 
     def add(self, constraint: int, term: Term) -> None:
-        """Keep a constraint: a `RangeCheck` that is an equality or has one end."""
+        """Add a constraint: a `RangeCheck` that is an equality or has one bound."""
         check = term.check
         assert isinstance(check, RangeCheck)
         if check.low == check.high and check.low_closed and check.high_closed:
@@ -142,20 +151,20 @@ class NumberIndex(_OrderedIndex):
             self.add_bound(constraint, op, check.high, term.negated)
 
     def remove(self, constraint: int) -> None:
-        """Forget a constraint."""
+        """Remove a constraint."""
         if not self.remove_bound(constraint):
             self._equal.remove(constraint)
 
     def match(self, value: DoubleDouble) -> Ids:
-        """The constraints that a number satisfies."""
+        """Return the constraints that a number satisfies."""
         return np.concatenate([*self.match_bounds(value), self._equal.match((value,))])
 
     def __len__(self) -> int:
         return super().__len__() + len(self._equal)
 
 
-class _Exceptions:
-    """Constraints under keys: satisfied by a key of theirs or, negated, by none of them."""
+class _KeyedConstraints:
+    """Constraints with keys: satisfied if any key is given or, if negated, if no key is given."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, dict[int, None]] = {}
@@ -177,31 +186,36 @@ class _Exceptions:
         self._negated.pop(constraint, None)
 
     def match(self, keys: Iterable[Any]) -> Ids:
-        found: dict[int, None] = {}
+        hits: dict[int, None] = {}
         for key in keys:
-            found.update(self._by_key.get(key, {}))
+            hits.update(self._by_key.get(key, {}))
         if self._negated:
-            satisfied = [c for c in found if c not in self._negated]
-            satisfied += [c for c in self._negated if c not in found]
+            satisfied = [c for c in hits if c not in self._negated]
+            satisfied += [c for c in self._negated if c not in hits]
             return np.array(satisfied, np.int64)
-        return np.fromiter(found, np.int64, len(found))
+        return np.fromiter(hits, np.int64, len(hits))
 
     def __len__(self) -> int:
         return len(self._keys)
 
 
 class StringIndex(_OrderedIndex):
-    """Strings: members of a set, in order, and of a form; prefix, suffix and substring by table."""
+    """Constraints on strings: sets, bounds and patterns.
+
+    Sets, prefixes, suffixes and substrings are keys of a hash table; a value is looked up with all
+    its parts of the lengths that occur. All other patterns are evaluated for each value.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._keyed = _Exceptions()
-        self._lengths: dict[tuple[str, int], int] = {}  # of the prefixes and so on in `_keyed`
-        self._forms: dict[int, tuple[str, bool]] = {}
+        self._keyed = _KeyedConstraints()
+        # How many constraints have a (kind of part, length) among the keys.
+        self._lengths: dict[tuple[str, int], int] = {}
+        self._patterns: dict[int, tuple[str, bool]] = {}
         self._parts: dict[int, tuple[str, int]] = {}
 
     def add(self, constraint: int, term: Term) -> None:
-        """Keep a `MemberCheck`, `OrderCheck` or `LikeCheck`."""
+        """Add a `MemberCheck`, `OrderCheck` or `LikeCheck`."""
         check = term.check
         if isinstance(check, OrderCheck):
             self.add_bound(constraint, check.op, check.bound, term.negated)
@@ -211,38 +225,38 @@ class StringIndex(_OrderedIndex):
             self._keyed.add(constraint, keys, term.negated)
             return
         assert isinstance(check, LikeCheck)
-        part, text = _form(check.pattern)
-        if part == "form":
-            self._forms[constraint] = check.pattern, term.negated
+        part, text = _classify_pattern(check.pattern)
+        if part == "pattern":
+            self._patterns[constraint] = check.pattern, term.negated
             return
         self._keyed.add(constraint, [(part, text)], term.negated)
         if part != "is":
-            kept = self._parts[constraint] = part, len(text)
-            self._lengths[kept] = self._lengths.get(kept, 0) + 1
+            part_and_length = self._parts[constraint] = part, len(text)
+            self._lengths[part_and_length] = self._lengths.get(part_and_length, 0) + 1
 
     def remove(self, constraint: int) -> None:
-        """Forget a constraint."""
+        """Remove a constraint."""
         if self.remove_bound(constraint):
             return
-        if constraint in self._forms:
-            del self._forms[constraint]
+        if constraint in self._patterns:
+            del self._patterns[constraint]
             return
         self._keyed.remove(constraint)
-        kept = self._parts.pop(constraint, None)
-        if kept is not None:
-            self._lengths[kept] -= 1
-            if not self._lengths[kept]:
-                del self._lengths[kept]
+        part_and_length = self._parts.pop(constraint, None)
+        if part_and_length is not None:
+            self._lengths[part_and_length] -= 1
+            if not self._lengths[part_and_length]:
+                del self._lengths[part_and_length]
 
     def match(self, value: str) -> Ids:
-        """The constraints that a string satisfies."""
-        forms = [
-            c
-            for c, (form, no) in self._forms.items()
-            if evaluation.matches_pattern(form, value) != no
+        """Return the constraints that a string satisfies."""
+        patterns = [
+            constraint
+            for constraint, (pattern, negated) in self._patterns.items()
+            if evaluation.matches_pattern(pattern, value) != negated
         ]
         keyed = self._keyed.match(self._parts_of(value))
-        return np.concatenate([*self.match_bounds(value), keyed, np.array(forms, np.int64)])
+        return np.concatenate([*self.match_bounds(value), keyed, np.array(patterns, np.int64)])
 
     def _parts_of(self, value: str) -> Iterable[tuple[str, str]]:
         yield "is", value
@@ -258,17 +272,17 @@ class StringIndex(_OrderedIndex):
                     yield part, value[start : start + length]
 
     def __len__(self) -> int:
-        return super().__len__() + len(self._keyed) + len(self._forms)
+        return super().__len__() + len(self._keyed) + len(self._patterns)
 
 
-def _form(pattern: str) -> tuple[str, str]:
-    """A LIKE pattern as `is`, `prefix`, `suffix` or `substring` of a text, else as `form`."""
+def _classify_pattern(pattern: str) -> tuple[str, str]:
+    """Return a LIKE pattern as `is`, `prefix`, `suffix` or `substring` of a text, or `pattern`."""
     compiled = compile_pattern(pattern)
     run = bytes([ANY_RUN])
     opens, closes = compiled.startswith(run), compiled.endswith(run)
     inner = compiled[int(opens) : len(compiled) - int(closes)]
     if ANY_RUN in inner or ANY_CHARACTER in inner:
-        return "form", pattern
+        return "pattern", pattern
     text = inner.decode("utf-8", "surrogatepass")
     if opens and closes:
         return "substring", text
@@ -276,76 +290,76 @@ def _form(pattern: str) -> tuple[str, str]:
 
 
 class BooleanIndex:
-    """Booleans, conditions on the event alone, and whether an attribute is missing."""
+    """Constraints on booleans, on truth values of conditions, and on missing attributes."""
 
     def __init__(self) -> None:
-        self._keyed = _Exceptions()
+        self._keyed = _KeyedConstraints()
 
     def add(self, constraint: int, term: Term) -> None:
-        """Keep a `BooleanCheck` or `NullCheck`."""
+        """Add a `BooleanCheck` or `NullCheck`."""
         check = term.check
         if isinstance(check, NullCheck):
             allowed = [True]
         else:
             assert isinstance(check, BooleanCheck)
-            either = ((False, check.allows_false), (True, check.allows_true))
-            allowed = [value for value, allows in either if allows]
+            pairs = ((False, check.allows_false), (True, check.allows_true))
+            allowed = [value for value, is_allowed in pairs if is_allowed]
         self._keyed.add(constraint, allowed, term.negated)
 
     def remove(self, constraint: int) -> None:
-        """Forget a constraint."""
+        """Remove a constraint."""
         self._keyed.remove(constraint)
 
     def match(self, value: bool) -> Ids:
-        """The constraints that a boolean satisfies."""
+        """Return the constraints that a boolean satisfies."""
         return self._keyed.match((value,))
 
     def __len__(self) -> int:
         return len(self._keyed)
 
 
-_EVERYTHING = 0xFF
+_ALL_RELATIONS = 0xFF
 
 
 class RegionIndex:
-    """Relations to polygons, in a CR-tree; new ones go into it together before the next search.
+    """Constraints on regions, in a CR-tree; new constraints are inserted before the next search.
 
-    packed : whether the first of them, or the first after all were removed, are packed.
+    packed : bulk load the tree whenever it is empty.
     """
 
     def __init__(self, tree: CRTree, packed: bool = False) -> None:
         self._tree = tree
         self._packed = packed
-        self._waiting: dict[int, Term] = {}
+        self._pending: dict[int, Term] = {}
         self._constraint_of = np.empty(0, np.int64)
         self._number_of: dict[int, int] = {}
 
     def add(self, constraint: int, term: Term) -> None:
-        """Keep a `RelateCheck` with a polygon or several."""
-        self._waiting[constraint] = term
+        """Add a `RelateCheck` with a polygon or multipolygon."""
+        self._pending[constraint] = term
 
     def remove(self, constraint: int) -> None:
-        """Forget a constraint."""
-        if self._waiting.pop(constraint, None) is None:
+        """Remove a constraint."""
+        if self._pending.pop(constraint, None) is None:
             self._tree.remove(self._number_of.pop(constraint))
 
     def match(self, value: Shapes) -> Ids:
-        """The constraints that a geometry satisfies."""
-        if self._waiting:
+        """Return the constraints that a geometry satisfies."""
+        if self._pending:
             self._flush()
-        found = self._tree.search(value)
-        found.sort()  # neighbours were added together, and are kept together
-        return self._constraint_of[found]
+        numbers = self._tree.search(value)
+        numbers.sort()  # counting then reads constraints that were added together in order
+        return self._constraint_of[numbers]
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._number_of)
+        return len(self._pending) + len(self._number_of)
 
     def _flush(self) -> None:
-        checks = [term.check for term in self._waiting.values()]
+        checks = [term.check for term in self._pending.values()]
         regions = [check.geometry.value for check in checks if isinstance(check, RelateCheck)]
         numbers = self._tree.add_many(
             Shapes.read_all(np.array(regions, object)),
-            np.array([masks_of(term) for term in self._waiting.values()]),
+            np.array([masks_of(term) for term in self._pending.values()]),
             packed=self._packed and not len(self._tree),
         )
         top = int(numbers.max()) + 1
@@ -353,50 +367,50 @@ class RegionIndex:
             grown = np.zeros(2 * top, np.int64)
             grown[: len(self._constraint_of)] = self._constraint_of
             self._constraint_of = grown
-        self._constraint_of[numbers] = list(self._waiting)
-        self._number_of.update(zip(self._waiting, numbers.tolist(), strict=True))
-        self._waiting.clear()
+        self._constraint_of[numbers] = list(self._pending)
+        self._number_of.update(zip(self._pending, numbers.tolist(), strict=True))
+        self._pending.clear()
 
 
 def masks_of(term: Term) -> list[int]:
-    """The relations that satisfy a `RelateCheck` with an area, by the message's dimension."""
+    """Return the masks of relations that satisfy a `RelateCheck`, by the message's dimension."""
     check = term.check
     assert isinstance(check, RelateCheck)
     masks = [spatial_relations.relation_mask(check.function, dimension) for dimension in range(3)]
-    return [_EVERYTHING & ~mask for mask in masks] if term.negated else masks
+    return [_ALL_RELATIONS & ~mask for mask in masks] if term.negated else masks
 
 
 def is_area(geometry: Geometry) -> bool:
-    """Whether a literal is a polygon or several."""
+    """Return whether a literal is a polygon or multipolygon."""
     return int(shapely.get_dimensions(geometry.value)) == 2
 
 
 class EvaluatingIndex:
-    """Whatever has no index of its own: each constraint evaluated for each event.
+    """Constraints of all other types, each evaluated for each event.
 
-    Distances, lists, relations to lines and points, and what lies outside a range.
+    These are distances, lists, relations to lines and points, and negated ranges of two bounds.
     """
 
     def __init__(self) -> None:
         self._terms: dict[int, tuple[Term, Shapes | None]] = {}
 
     def add(self, constraint: int, term: Term) -> None:
-        """Keep a constraint; a geometry in it is laid out once."""
+        """Add a constraint; its geometry is read once."""
         self._terms[constraint] = term, literal_of(term.check)
 
     def remove(self, constraint: int) -> None:
-        """Forget a constraint."""
+        """Remove a constraint."""
         del self._terms[constraint]
 
     def match(self, value: EventValues) -> Ids:
-        """The constraints that an event satisfies."""
-        # What is unknown is neither True nor, for a negated constraint, False.
-        found = [
+        """Return the constraints that an event satisfies."""
+        # None, which is unknown, satisfies neither a constraint nor its negation.
+        satisfied = [
             constraint
             for constraint, (term, literal) in self._terms.items()
-            if truth(term.check, literal, value) is (not term.negated)
+            if evaluate_check(term.check, literal, value) is (not term.negated)
         ]
-        return np.array(found, np.int64)
+        return np.array(satisfied, np.int64)
 
     def __len__(self) -> int:
         return len(self._terms)

@@ -1,24 +1,26 @@
-"""The CR-tree: constraints on regions, insertable and removable at any time.
+"""`CRTree`: an R-tree of constraints on regions, searched by the region of a message.
 
-Konstantinidis, Carzaniga, Wolf, section 4.1: an R-tree over the boxes of the constraints'
-regions, which a message's region searches for all constraints that it satisfies.
+Konstantinidis, Carzaniga, Wolf, section 4.1. Constraints can be added and removed at any time.
 
 ==============  ==================================================================================
 the paper       here
 ==============  ==================================================================================
 q, R_q          the region of a message and its box (MBR)
-t, R_t          a node and its box, which the node above it keeps
+t, R_t          a node and its box, which its parent stores
 constraint      a region and a mask of relations (bit ``1 << code``): any set of the eight
-disjoint list   the constraints below a node whose mask holds `disjoint` (`guttman`)
+disjoint list   the constraints below a node whose mask has `disjoint` (`guttman`)
 S_t             the relations of boxes that Table 2 allows a constraint (`crtree_search`)
 ==============  ==================================================================================
 
-Where we differ: Table 2 is corrected (`crtree_search`). The paper does not say how full its nodes
-are; ours have 16 entries at most and 6 at least (near the 40 % that the R*-tree's authors found
-best). Its split is the quadratic one; `split="rstar"` is the better one it wishes for, and
-constraints known beforehand can be packed (`packing`). Relations are exact unless Algorithm 1 is
-asked for, which then decides between simple polygons; regions with holes or several parts, and
-messages that are lines or points, are beyond it and related exactly.
+Differences from the paper:
+
+- Table 2 is corrected (`crtree_search`).
+- The paper does not give the size of its nodes. Here a node has 6 to 16 entries; the authors of the
+  R*-tree found a minimum of 40 % best.
+- The paper's split is quadratic. `split="rstar"` is the better split that its conclusions ask for,
+  and the first constraints can be bulk loaded (`crtree_packing`).
+- Relations are exact. With a `density`, Algorithm 1 relates simple polygons; regions with holes or
+  several parts, and messages that are lines or points, are still related exactly.
 """
 
 from __future__ import annotations
@@ -42,24 +44,24 @@ from fencepost.kernels.geometry.shape_arrays import (
 )
 from fencepost.kernels.geometry.shape_layout import copy_shapes
 from fencepost.papers.regions.algorithm1 import check_density
-from fencepost.papers.regions.boundary_samples import sample_room
+from fencepost.papers.regions.boundary_samples import new_sample_scratch
 from fencepost.papers.regions.crtree_packing import nodes_needed, pack
 from fencepost.papers.regions.crtree_search import (
     ConstraintArrays,
-    SearchRoom,
+    SearchScratch,
     measure,
+    new_search_stack,
     scan,
     search,
-    waiting_room,
 )
 from fencepost.papers.regions.guttman import (
     FREE,
-    LEAST,
-    MOST_LEVELS,
+    MAX_LEVELS,
+    MIN_ENTRIES,
     NONE,
-    QUADRATIC,
+    QUADRATIC_SPLIT,
     ROOT,
-    RSTAR,
+    RSTAR_SPLIT,
     SPLIT,
     USED,
     TreeArrays,
@@ -69,10 +71,10 @@ from fencepost.papers.regions.guttman import (
 
 Split = Literal["quadratic", "rstar"]
 Item = TypeVar("Item", bound=np.generic)
-_SPLITS = {"quadratic": QUADRATIC, "rstar": RSTAR}
+_SPLITS = {"quadratic": QUADRATIC_SPLIT, "rstar": RSTAR_SPLIT}
 
-_FIRST_ROOM = 64
-_EXACT = -1.0
+_INITIAL_SIZE = 64
+_EXACT_RELATIONS = -1.0
 _DISJOINT = 1
 
 
@@ -82,18 +84,18 @@ class CRTree:
     Parameters
     ----------
     density : float, optional
-        Decide between simple polygons by Algorithm 1 with this density, not exactly.
+        Relate simple polygons by Algorithm 1 with this density; exactly if left out.
     split : "quadratic" or "rstar"
-        How a full node is divided.
-    fanout, least : int
-        The most and the fewest entries of a node; 2 <= least <= fanout / 2.
+        How a full node is split.
+    fanout, min_entries : int
+        The maximum and the minimum number of entries of a node; 2 <= min_entries <= fanout / 2.
     indexed : bool
-        False keeps no tree: a search evaluates every constraint, as the paper's comparison does.
+        If False there is no tree, and a search evaluates each constraint: the paper's baseline.
 
     Attributes
     ----------
     evaluated, visited : int
-        How many relations all searches have evaluated, and how many nodes they have visited.
+        The numbers of relations evaluated and of nodes visited, by all searches so far.
     """
 
     def __init__(
@@ -102,39 +104,38 @@ class CRTree:
         density: float | None = None,
         split: Split = "quadratic",
         fanout: int = 16,
-        least: int = 6,
+        min_entries: int = 6,
         indexed: bool = True,
     ) -> None:
         if density is not None:
             check_density(density)
         if split not in _SPLITS:
-            raise IndexingError(f"no split is called {split!r}; use 'quadratic' or 'rstar'")
-        if not 2 <= least <= fanout // 2:
+            raise IndexingError(f"split must be 'quadratic' or 'rstar'; saw {split!r}")
+        if not 2 <= min_entries <= fanout // 2:
             raise IndexingError(
-                f"a node of at most {fanout} entries needs between 2 and {fanout // 2} at least; "
-                f"got {least}"
+                f"with fanout={fanout}, min_entries must be 2 to {fanout // 2}; saw {min_entries}"
             )
-        self._density = _EXACT if density is None else float(density)
+        self._density = _EXACT_RELATIONS if density is None else float(density)
         self._indexed = indexed
         self.fanout = fanout
-        # The nodes that one insertion, or one deletion with what it inserts again, may take.
-        self._reserve = MOST_LEVELS * (least + 2)
+        # The most nodes that an insertion, or a deletion with its reinsertions, can allocate.
+        self._reserve = MAX_LEVELS * (min_entries + 2)
         self.shapes = GrowingShapes()
-        self._masks = np.zeros((_FIRST_ROOM, 3), np.uint8)
-        self._row = np.full(_FIRST_ROOM, -1, np.int64)
-        self._length = np.empty(_FIRST_ROOM)
+        self._masks = np.zeros((_INITIAL_SIZE, 3), np.uint8)
+        self._row = np.full(_INITIAL_SIZE, -1, np.int64)
+        self._length = np.empty(_INITIAL_SIZE)
         self._next = 0
         self._free: list[int] = []
         self._live = 0
-        self.tree = _empty_tree(self._reserve + _FIRST_ROOM, fanout, _FIRST_ROOM)
+        self.tree = _empty_tree(self._reserve + _INITIAL_SIZE, fanout, _INITIAL_SIZE)
         self.tree.state[:] = 0
         self.tree.state[FREE] = NONE
         self.tree.state[USED] = 1
-        self.tree.state[LEAST] = least
+        self.tree.state[MIN_ENTRIES] = min_entries
         self.tree.state[SPLIT] = _SPLITS[split]
-        self._room: SearchRoom | None = None
-        self._largest = 1, 1  # chains of a shape, points of a chain
-        self._out = np.empty(_FIRST_ROOM, np.int64)
+        self._scratch: SearchScratch | None = None
+        self._largest = 1, 1  # most chains of a shape, most points of a chain
+        self._matches = np.empty(_INITIAL_SIZE, np.int64)
         self._counts = np.zeros(2, np.int64)
 
     def __len__(self) -> int:
@@ -142,28 +143,28 @@ class CRTree:
 
     @property
     def evaluated(self) -> int:
-        """How many relations all searches have evaluated."""
+        """Number of relations that all searches have evaluated."""
         return int(self._counts[0])
 
     @property
     def visited(self) -> int:
-        """How many nodes all searches have visited."""
+        """Number of nodes that all searches have visited."""
         return int(self._counts[1])
 
     @property
     def height(self) -> int:
-        """The number of levels of the tree."""
+        """Number of levels of the tree."""
         return int(self.tree.level[self.tree.state[ROOT]]) + 1
 
     def add(self, region: object, mask: int | Sequence[int]) -> int:
-        """Add a constraint; its number, by which searches name it.
+        """Add a constraint. Return its number.
 
         Parameters
         ----------
-        region : a polygon or several in any accepted form, or Shapes of one
-        mask : int, or three
-            Relations that satisfy it, as the bits of `Relation.bit`; three where they depend on
-            the message's dimension (points, lines, areas), alike for `disjoint`.
+        region : polygon or multipolygon in any accepted form, or Shapes of one row
+        mask : int, or sequence of three int
+            The relations that satisfy the constraint, as a sum of `Relation.bit`. Three masks are
+            for messages that are points, lines and areas; they must agree on `disjoint`.
         """
         shapes = region if isinstance(region, Shapes) else Shapes.read_one(region)
         return int(self.add_many(shapes, np.array([mask]))[0])
@@ -171,34 +172,33 @@ class CRTree:
     def add_many(
         self, regions: Shapes, masks: NDArray[np.integer[Any]], *, packed: bool = False
     ) -> NDArray[np.int64]:
-        """Add a constraint for each region, with masks (n,) or (n, 3); their numbers.
+        """Add a constraint for each region, with masks (n,) or (n, 3). Return their numbers.
 
         Parameters
         ----------
         packed : bool
-            Put the nodes of a tree that is still empty together at once: what follows is
-            inserted and removed as ever.
+            Bulk load the tree, which must be empty. Later constraints are inserted.
         """
-        triples = self._checked(regions, masks)
+        triples = self._validate(regions, masks)
         if packed and self._live:
             raise IndexingError(
                 f"only an empty tree can be packed; this one has {self._live} constraints: "
                 "leave packed out, or start with another tree"
             )
-        ids = self._numbers(len(regions))
+        ids = self._new_numbers(len(regions))
         rows = self.shapes.add(regions)
         boxes = np.empty((len(rows), 4))
         lengths = np.empty(len(rows))
         measure(self.shapes.arrays, rows, boxes, lengths)
         self._masks[ids], self._row[ids], self._length[ids] = triples, rows, lengths
-        self.tree.bears[ids] = triples[:, 0] & _DISJOINT
+        self.tree.matches_disjoint[ids] = triples[:, 0] & _DISJOINT
         self._live += len(ids)
         chains, points = map(max, _largest(regions), self._largest)
         if (chains, points) != self._largest:
             self._largest = chains, points
-            self._room = None
+            self._scratch = None
         if self._indexed and packed and len(ids):
-            self._make_room(nodes_needed(len(ids), self.fanout))
+            self._grow_nodes(nodes_needed(len(ids), self.fanout))
             pack(self.tree, boxes, ids)
         elif self._indexed:
             done = 0
@@ -208,7 +208,7 @@ class CRTree:
         return ids
 
     def remove(self, number: int) -> None:
-        """Take a constraint out; its number may be given again."""
+        """Remove a constraint. A later constraint may get its number."""
         if not (0 <= number < self._next and self._row[number] >= 0):
             raise IndexingError(f"there is no constraint {number}")
         if self._indexed:
@@ -217,39 +217,39 @@ class CRTree:
         self._row[number] = -1
         self._free.append(number)
         self._live -= 1
-        if len(self.shapes) > 2 * self._live + _FIRST_ROOM:
+        if len(self.shapes) > 2 * self._live + _INITIAL_SIZE:
             self._compact()
 
     def search(self, region: Shapes, row: int = 0) -> NDArray[np.int64]:
-        """The numbers of all constraints that a message's geometry satisfies, in no order."""
+        """Return the numbers of the constraints that a message's geometry satisfies, unsorted."""
         if region.arrays.shapes["dimension"][row] < 0:
             raise ModelError(f"row {row} is no usable geometry")
-        room = self._search_room(region)
-        if len(self._out) < self._live:
-            self._out = np.empty(2 * self._live, np.int64)
+        scratch = self._search_scratch(region)
+        if len(self._matches) < self._live:
+            self._matches = np.empty(2 * self._live, np.int64)
         constraints = ConstraintArrays(self._masks, self._row, self._length, self.shapes.arrays)
-        message = (region.arrays, row, self._density, room, self._out, self._counts)
+        message = (region.arrays, row, self._density, scratch, self._matches, self._counts)
         if self._indexed:
-            found = search(self.tree, constraints, *message)
+            matched = search(self.tree, constraints, *message)
         else:
-            found = scan(constraints, np.flatnonzero(self._row[: self._next] >= 0), *message)
-        return self._out[:found].copy()
+            matched = scan(constraints, np.flatnonzero(self._row[: self._next] >= 0), *message)
+        return self._matches[:matched].copy()
 
     def match(self, region: object) -> NDArray[np.int64]:
-        """`search` for a geometry in any accepted form."""
+        """Search by a geometry in any accepted form; see `search`."""
         return self.search(region if isinstance(region, Shapes) else Shapes.read_one(region))
 
-    def _checked(self, regions: Shapes, masks: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
+    def _validate(self, regions: Shapes, masks: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
         if regions.problems:
             raise GeometryError(regions.problems)
         if (regions.arrays.shapes["dimension"][:-1] != AREAS).any():
-            raise ModelError("a constraint's region must be a polygon, or several")
+            raise ModelError("a constraint's region must be a polygon or a multipolygon")
         if masks.ndim == 1:
             masks = np.repeat(masks[:, None], 3, axis=1)
         if masks.shape != (len(regions), 3):
             raise ModelError(
-                f"{len(regions)} regions need as many masks, or as many rows of three; got an "
-                f"array of shape {masks.shape}"
+                f"{len(regions)} regions need an array of {len(regions)} masks, or of "
+                f"{len(regions)} rows of 3; saw the shape {masks.shape}"
             )
         if ((masks < 0) | (masks > 255)).any():
             raise ModelError("a mask is a set of eight relations: 0 to 255")
@@ -260,25 +260,26 @@ class CRTree:
             )
         return masks.astype(np.uint8)
 
-    def _numbers(self, count: int) -> NDArray[np.int64]:
+    def _new_numbers(self, count: int) -> NDArray[np.int64]:
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
-        fresh = range(self._next, self._next + count - len(reused))
-        self._next = fresh.stop
+        new = range(self._next, self._next + count - len(reused))
+        self._next = new.stop
         if self._next > len(self._row):
             size = 2 * self._next
             self._masks = _grown(self._masks, size)
             self._row = _grown(self._row, size)
             self._length = _grown(self._length, size)
             self.tree = self.tree._replace(
-                leaf_of=_grown(self.tree.leaf_of, size), bears=_grown(self.tree.bears, size)
+                leaf_of=_grown(self.tree.leaf_of, size),
+                matches_disjoint=_grown(self.tree.matches_disjoint, size),
             )
-        return np.array([*reused, *fresh], np.int64)
+        return np.array([*reused, *new], np.int64)
 
     def _reserve_nodes(self) -> None:
         if len(self.tree.size) - int(self.tree.state[USED]) < self._reserve:
-            self._make_room(2 * len(self.tree.size) + self._reserve)
+            self._grow_nodes(2 * len(self.tree.size) + self._reserve)
 
-    def _make_room(self, nodes: int) -> None:
+    def _grow_nodes(self, nodes: int) -> None:
         tree = self.tree
         if nodes > len(tree.size):
             self.tree = tree._replace(
@@ -287,36 +288,36 @@ class CRTree:
                 size=_grown(tree.size, nodes),
                 level=_grown(tree.level, nodes),
                 parent=_grown(tree.parent, nodes),
-                disjoint=_grown(tree.disjoint, nodes),
+                disjoint_count=_grown(tree.disjoint_count, nodes),
             )
 
     def _compact(self) -> None:
-        """Drop the regions of removed constraints."""
+        """Free the regions of removed constraints."""
         live = np.flatnonzero(self._row[: self._next] >= 0)
         self.shapes.keep(self._row[live])
         self._row[live] = np.arange(len(live))
 
-    def _search_room(self, message: Shapes) -> SearchRoom:
-        """Scratch for the largest of the constraints' regions and messages so far."""
+    def _search_scratch(self, message: Shapes) -> SearchScratch:
+        """Return scratch for the largest region and the largest message so far."""
         chains, points = map(max, _largest(message), self._largest)
-        if self._room is None or (chains, points) != self._largest:
+        if self._scratch is None or (chains, points) != self._largest:
             self._largest = chains, points
-            self._room = SearchRoom(
-                waiting_room(self.fanout), new_tree_scratch(chains), sample_room(points)
+            self._scratch = SearchScratch(
+                new_search_stack(self.fanout), new_tree_scratch(chains), new_sample_scratch(points)
             )
-        return self._room
+        return self._scratch
 
 
 def _largest(shapes: Shapes) -> tuple[int, int]:
-    """The most chains of a shape and the most points of a chain."""
+    """Return the maximum number of chains of a shape, and of points of a chain."""
     starts = shapes.arrays.chains["start"].astype(np.int64)
     return shapes.max_chains, int(np.diff(starts).max(initial=1))
 
 
 def _grown(array: NDArray[Item], size: int) -> NDArray[Item]:
-    fresh = np.zeros((size, *array.shape[1:]), array.dtype)
-    fresh[: len(array)] = array
-    return fresh
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def _empty_tree(nodes: int, fanout: int, constraints: int) -> TreeArrays:
@@ -334,44 +335,44 @@ def _empty_tree(nodes: int, fanout: int, constraints: int) -> TreeArrays:
 
 
 class GrowingShapes:
-    """Rows of shapes; a row keeps its number until `keep` renumbers them."""
+    """Rows of shapes that grow at their end; only `keep` renumbers rows."""
 
     def __init__(self) -> None:
-        self._at = np.zeros(5, np.int64)  # shapes, chains, points, nodes, touches so far
-        self.arrays = _empty(np.full(5, _FIRST_ROOM))
+        self._at = np.zeros(5, np.int64)  # used: shapes, chains, points, nodes, touches
+        self.arrays = _empty(np.full(5, _INITIAL_SIZE))
 
     def __len__(self) -> int:
         return int(self._at[0])
 
     def add(self, shapes: Shapes) -> NDArray[np.int64]:
-        """Copy all rows of `shapes` to the end; their numbers."""
+        """Append all rows of `shapes`. Return their numbers."""
         g = shapes.arrays
         counts = (len(shapes), len(g.chains) - 1, len(g.x), len(g.nodes), len(g.touches))
         needed = self._at + counts + 1
-        room = _room(self.arrays)
-        if (needed > room).any():
-            self._move(np.arange(len(self)), np.where(needed > room, 2 * needed, room))
+        capacity = _capacity(self.arrays)
+        if (needed > capacity).any():
+            self._move(np.arange(len(self)), np.where(needed > capacity, 2 * needed, capacity))
         first = len(self)
         copy_shapes(g, np.arange(len(shapes)), self.arrays, self._at)
         return np.arange(first, len(self))
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Drop all rows but these, which become 0, 1, 2, ..."""
-        self._move(rows, _room(self.arrays))
+        """Keep only these rows, which become 0, 1, 2, ..."""
+        self._move(rows, _capacity(self.arrays))
 
-    def _move(self, rows: NDArray[np.int64], room: NDArray[np.int64]) -> None:
-        fresh = _empty(room)
+    def _move(self, rows: NDArray[np.int64], capacity: NDArray[np.int64]) -> None:
+        copied = _empty(capacity)
         at = np.zeros(5, np.int64)
-        copy_shapes(self.arrays, rows, fresh, at)
-        self.arrays, self._at = fresh, at
+        copy_shapes(self.arrays, rows, copied, at)
+        self.arrays, self._at = copied, at
 
 
-def _room(g: ShapeArrays) -> NDArray[np.int64]:
+def _capacity(g: ShapeArrays) -> NDArray[np.int64]:
     return np.array([len(g.shapes), len(g.chains), len(g.x), len(g.nodes), len(g.touches)])
 
 
-def _empty(room: NDArray[np.int64]) -> ShapeArrays:
-    shapes, chains, points, nodes, touches = room
+def _empty(capacity: NDArray[np.int64]) -> ShapeArrays:
+    shapes, chains, points, nodes, touches = capacity
     return ShapeArrays(
         np.empty(points),
         np.empty(points),

@@ -1,29 +1,28 @@
-"""Searching a CR-tree: which constraints a message's region satisfies.
+"""Kernels that search a CR-tree for the constraints that a message's region satisfies.
 
-Konstantinidis, Carzaniga, Wolf, section 4.1. Where the box of the message misses that of a node,
-the node is not visited: the `disjoint` constraints below it are satisfied, the others are not. A
-constraint in a leaf is looked at only if its relation can hold under the relation of the boxes, and
-passed without a look where every relation that can hold is one it asks for.
+Konstantinidis, Carzaniga, Wolf, section 4.1. If the box of the message misses the box of a node,
+the search does not visit the node: of the constraints below it, exactly those that `disjoint`
+satisfies hold. For a constraint in a leaf, the relation of the two boxes leaves a set of candidate
+relations of the regions. If no candidate satisfies the constraint, it does not hold; if all
+candidates satisfy it, it holds. Only otherwise the relation of the regions is evaluated.
 
-Beyond the paper: a box that the message's boundary does not come near lies inside the message or
-outside it as a whole, and so does everything in it. That settles whole nodes and most leaf entries
-without evaluating a relation or reading a region; with Algorithm 1, near means within a halo.
+An addition to the paper: if the message's boundary does not come near a box, the box lies either
+inside or outside the message, and so does every region in it. This decides whole nodes and most
+leaf entries without evaluating a relation. With Algorithm 1, near means within a halo.
 
-Which relations boxes leave open is the paper's Table 2, corrected. The paper lists, for each
-relation of a constraint, the relations between minimum bounding rectangles under which it can hold.
-We keep it the other way round, as a mask of the relations that remain possible for each relation of
-the boxes, so that a constraint may ask for any set of relations: it cannot hold where the masks
-have nothing in common, and holds without a look at the boundaries where every remaining relation is
-in its set.
+Table 2 of the paper has, for each relation of regions, the relations between their minimum bounding
+rectangles under which it can hold. `CANDIDATES` is the inverse: for each relation of boxes, a mask
+of the candidate relations of regions. A constraint can therefore be any set of relations.
 
-Where we differ:
+Differences from the printed table:
 
-- `covered-by` also admits the box relation *inside*, and `covers` *contains*. The printed rows
-  lose matches: A touches the reentrant corner of an L-shaped B, its box well inside B's.
-- `disjoint` also admits *equal* boxes: regions of several parts can lie in opposite corners.
+- `covered-by` also admits the box relation *inside*, and `covers` admits *contains*. The printed
+  rows lose matches: A can touch the reentrant corner of an L-shaped B with its box inside B's.
+- `disjoint` also admits *equal* boxes: multipolygons can lie in opposite corners of a box.
 
-Boxes of points and level lines have no area. They count as within another box before they count
-as touching it, which keeps every row of the table right for them.
+The boxes of points, and of horizontal and vertical lines, have no area. `box_relation` tests
+whether a box lies within another before it tests whether they touch, so that each row of the table
+holds for such boxes too.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ from fencepost.kernels.geometry.relation_matrix import compute_matrix
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.algorithm1 import perimeter, sampled_relation
-from fencepost.papers.regions.boundary_samples import RIM, SampleRoom, misses_box
-from fencepost.papers.regions.guttman import MOST_LEVELS, ROOT
+from fencepost.papers.regions.boundary_samples import RIM, SampleScratch, misses_box
+from fencepost.papers.regions.guttman import MAX_LEVELS, ROOT
 
-# The relations of boxes under which each relation of what they bound can hold.
+# For each relation of regions, the relations of their boxes under which it can hold.
 TABLE_2 = {
     DISJOINT: (DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY),
     MEETS: (MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY),
@@ -73,7 +72,7 @@ TABLE_2 = {
     COVERED_BY: (COVERED_BY, INSIDE, EQUALS),
 }
 
-# CANDIDATES[relation of the boxes] = the set of relations that remain possible, as a mask.
+# CANDIDATES[relation of the boxes] = the mask of the relations of regions that are possible.
 CANDIDATES = np.array(
     [sum(1 << relation for relation in TABLE_2 if box in TABLE_2[relation]) for box in range(8)],
     np.uint8,
@@ -82,7 +81,7 @@ CANDIDATES = np.array(
 
 @inlined
 def box_relation(ax0, ay0, ax1, ay1, bx0, by0, bx1, by1):
-    """The relation of box a to box b."""
+    """Return the relation of box a to box b."""
     if ax0 > bx1 or bx0 > ax1 or ay0 > by1 or by0 > ay1:
         return DISJOINT
     a_within = ax0 >= bx0 and ay0 >= by0 and ax1 <= bx1 and ay1 <= by1
@@ -102,82 +101,84 @@ def box_relation(ax0, ay0, ax1, ay1, bx0, by0, bx1, by1):
     return OVERLAPS
 
 
-# Counters of a search.
+# Indices of the counters of a search.
 EVALUATED, VISITED = 0, 1
 
-# A waiting node comes with the relation of the message to all below it, or _OPEN.
+# An item of the stack: a node, and the relation of the message to all regions below it or
+# _UNDECIDED, in the low bits.
 _CODE_BITS = 4
-_OPEN = 15
+_UNDECIDED = 15
 
 
 class ConstraintArrays(NamedTuple):
-    """What a tree's constraints ask; one row each, by their number."""
+    """The constraints of a tree, by their number."""
 
-    masks: Bytes  # (n, 3) relations that satisfy it, by the dimension of the message
-    row: Ints  # its region among the shapes
-    length: Floats  # the perimeter of its region; NaN where that is no simple polygon
+    masks: Bytes  # (n, 3) relations that satisfy the constraint, by the message's dimension
+    row: Ints  # the row of its region in `shapes`
+    length: Floats  # the perimeter of its region; NaN if the region is not a simple polygon
     shapes: ShapeArrays
 
 
 class Message(NamedTuple):
-    """What a search needs to know of its message, besides its shape."""
+    """Properties of a message that are the same for all constraints."""
 
     x0: float
     y0: float
     x1: float
     y1: float
     dimension: int
-    length: float  # its perimeter where Algorithm 1 applies to it, else NaN
+    length: float  # its perimeter if Algorithm 1 applies to it, else NaN
     density: float
-    reach: float  # how near a boundary must come to a sample to count as touching it
+    reach: float  # the maximum halo: within it a boundary counts as touching a sample
 
 
-class SearchRoom(NamedTuple):
+class SearchScratch(NamedTuple):
     """Scratch of a search."""
 
-    waiting: NDArray[np.int64]  # nodes: fanout * MOST_LEVELS of them
+    stack: NDArray[np.int64]  # see `new_search_stack`
     exact: TreeScratch
-    sampled: SampleRoom
+    sampled: SampleScratch
 
 
 @kernel
-def search(tree, constraints, g, a, density, room, out, counts):
-    """Write to `out` the constraints that shape `a` of g satisfies; how many.
+def search(tree, constraints, g, a, density, scratch, out, counts):
+    """Write to `out` the constraints that shape `a` of g satisfies. Return their number.
 
-    density : of Algorithm 1, or negative for exact relations. out : int64, room for all.
-    counts : (2,) adds how many relations were evaluated, and how many nodes visited.
+    density : the density of Algorithm 1, or negative for exact relations.
+    out : int64, as long as there are constraints.
+    counts : (2,) is incremented by the numbers of evaluated relations and visited nodes.
     """
     message = _message(g, a, density)
     x0, y0, x1, y1 = message.x0, message.y0, message.x1, message.y1
-    found = 0
-    room.waiting[0] = tree.state[ROOT] << _CODE_BITS | _OPEN
+    matched = 0
+    scratch.stack[0] = tree.state[ROOT] << _CODE_BITS | _UNDECIDED
     top = 1
     while top > 0:
         top -= 1
-        node = room.waiting[top] >> _CODE_BITS
-        known = room.waiting[top] & _OPEN
+        node = scratch.stack[top] >> _CODE_BITS
+        relation_below = scratch.stack[top] & _UNDECIDED
         counts[VISITED] += 1
         box = tree.boxes[node]
-        if known != _OPEN:
+        if relation_below != _UNDECIDED:
             for k in range(tree.size[node]):
                 child = np.int64(tree.child[node, k])
                 if tree.level[node] > 0:
-                    room.waiting[top] = child << _CODE_BITS | known
+                    scratch.stack[top] = child << _CODE_BITS | relation_below
                     top += 1
-                elif (constraints.masks[child, message.dimension] >> known) & 1:
-                    out[found] = child
-                    found += 1
+                elif (constraints.masks[child, message.dimension] >> relation_below) & 1:
+                    out[matched] = child
+                    matched += 1
             continue
         for k in range(tree.size[node]):
             bx0, by0, bx1, by1 = box[0, k], box[1, k], box[2, k], box[3, k]
             child = np.int64(tree.child[node, k])
             if tree.level[node] > 0:
                 if bx0 > x1 or bx1 < x0 or by0 > y1 or by1 < y0:
-                    if tree.disjoint[child] > 0:
-                        found = _take_disjoint(tree, child, room.waiting[top:], out, found)
+                    if tree.disjoint_count[child] > 0:
+                        matched = _append_disjoint(tree, child, scratch.stack[top:], out, matched)
                 else:
-                    code = _aside(g, a, message, bx0, by0, bx1, by1, room.exact.stack)
-                    room.waiting[top] = child << _CODE_BITS | code
+                    code = _relation_to_box(g, a, message, bx0, by0, bx1, by1, scratch.exact.stack)
+                    scratch.stack[top] = child << _CODE_BITS | code
                     top += 1
                 continue
             possible = CANDIDATES[box_relation(x0, y0, x1, y1, bx0, by0, bx1, by1)]
@@ -185,29 +186,29 @@ def search(tree, constraints, g, a, density, room, out, counts):
             if possible & mask == 0:
                 continue
             if possible & ~mask:
-                code = _aside(g, a, message, bx0, by0, bx1, by1, room.exact.stack)
-                if code == _OPEN:
+                code = _relation_to_box(g, a, message, bx0, by0, bx1, by1, scratch.exact.stack)
+                if code == _UNDECIDED:
                     counts[EVALUATED] += 1
-                    code = _relation(constraints, child, g, a, message, room)
+                    code = _relation_to_constraint(constraints, child, g, a, message, scratch)
                 if not (mask >> code) & 1:
                     continue
-            out[found] = child
-            found += 1
-    return found
+            out[matched] = child
+            matched += 1
+    return matched
 
 
 @kernel
-def scan(constraints, ids, g, a, density, room, out, counts):
-    """The same as `search` without a tree: each constraint of `ids` is evaluated in turn."""
+def scan(constraints, ids, g, a, density, scratch, out, counts):
+    """Write to `out` the constraints among `ids` that hold, as `search` does, without a tree."""
     message = _message(g, a, density)
-    found = 0
+    matched = 0
     for k in range(ids.shape[0]):
         counts[EVALUATED] += 1
-        code = _relation(constraints, ids[k], g, a, message, room)
+        code = _relation_to_constraint(constraints, ids[k], g, a, message, scratch)
         if (constraints.masks[ids[k], message.dimension] >> code) & 1:
-            out[found] = ids[k]
-            found += 1
-    return found
+            out[matched] = ids[k]
+            matched += 1
+    return matched
 
 
 @kernel
@@ -216,7 +217,7 @@ def _message(g, a, density):
     reach = 0.0
     if density >= 0.0 and is_simple(g, a):
         length = perimeter(g, a)
-        # No halo is wider. Without samples between the vertices it is half an edge: no bound.
+        # The widest halo. With density 0 it is half an edge, which has no bound.
         reach = (0.5 + RIM) / density if density > 0.0 else np.inf
     box = g.shapes[a]
     dimension = box["dimension"]
@@ -224,14 +225,15 @@ def _message(g, a, density):
 
 
 @kernel
-def _aside(g, a, message, x0, y0, x1, y1, stack):
-    """What the message is to everything in a box that its boundary does not come near, or _OPEN.
+def _relation_to_box(g, a, message, x0, y0, x1, y1, stack):
+    """Return the relation of the message to all regions in a box, or _UNDECIDED.
 
-    Such a box lies on one side of the boundary as a whole.
+    It is decided if the message's boundary does not come near the box. Then the whole box lies on
+    one side of the boundary.
     """
     reach = message.reach
     if message.dimension == POINTS or reach == np.inf:
-        return _OPEN
+        return _UNDECIDED
     low_x, low_y, high_x, high_y = x0 - reach, y0 - reach, x1 + reach, y1 + reach
     stack[0] = root(g, a)
     top = 1
@@ -252,7 +254,7 @@ def _aside(g, a, message, x0, y0, x1, y1, stack):
             continue
         for k in range(*edges(g, node)):
             if not misses_box(g, k, low_x, low_y, high_x, high_y):
-                return _OPEN
+                return _UNDECIDED
     inside = message.dimension == AREAS and covers_point(g.shapes, a, x0, y0)
     if inside and locate_in_area(g, a, ALL_CHAINS, x0, y0, stack) == INTERIOR:
         return CONTAINS
@@ -260,51 +262,53 @@ def _aside(g, a, message, x0, y0, x1, y1, stack):
 
 
 @kernel
-def _take_disjoint(tree, node, waiting, out, found):
-    """Add all constraints below a node that `disjoint` satisfies."""
-    waiting[0] = node
+def _append_disjoint(tree, node, stack, out, matched):
+    """Append all constraints below a node that `disjoint` satisfies."""
+    stack[0] = node
     top = 1
     while top > 0:
         top -= 1
-        node = waiting[top]
+        node = stack[top]
         if tree.level[node] > 0:
             for k in range(tree.size[node]):
                 child = np.int64(tree.child[node, k])
-                if tree.disjoint[child] > 0:
-                    waiting[top] = child
+                if tree.disjoint_count[child] > 0:
+                    stack[top] = child
                     top += 1
         else:
-            for k in range(tree.disjoint[node]):
-                out[found] = tree.child[node, k]
-                found += 1
-    return found
+            for k in range(tree.disjoint_count[node]):
+                out[matched] = tree.child[node, k]
+                matched += 1
+    return matched
 
 
 @kernel
-def _relation(constraints, c, g, a, message, room):
-    """The relation of the message's shape to the region of a constraint."""
+def _relation_to_constraint(constraints, c, g, a, message, scratch):
+    """Return the relation of the message's shape to the region of constraint c."""
     h = constraints.shapes
     b = constraints.row[c]
-    own = constraints.length[c]
+    constraint_length = constraints.length[c]
     if message.dimension != AREAS:
-        return np.int64(relation_of_matrix(compute_matrix(g, a, h, b, 0, room.exact)))
-    if not np.isnan(own) and not np.isnan(message.length):
+        return np.int64(relation_of_matrix(compute_matrix(g, a, h, b, 0, scratch.exact)))
+    if not np.isnan(constraint_length) and not np.isnan(message.length):
         return np.int64(
-            sampled_relation(g, a, message.length, h, b, own, message.density, room.sampled)
+            sampled_relation(
+                g, a, message.length, h, b, constraint_length, message.density, scratch.sampled
+            )
         )
-    return area_relation(g, a, h, b, room.exact)
+    return area_relation(g, a, h, b, scratch.exact)
 
 
 @kernel
 def is_simple(g, a):
-    """Whether a shape is an area of one ring."""
+    """Return whether a shape is an area of one ring."""
     first, stop = chains_of(g, a)
     return g.shapes[a]["dimension"] == AREAS and stop - first == 1
 
 
 @kernel
 def measure(g, rows, boxes, lengths):
-    """Fill the box of each row of g, and its perimeter, NaN where it is no simple polygon."""
+    """Write the box and the perimeter of each row of g; NaN if it is not a simple polygon."""
     for k in range(rows.shape[0]):
         a = rows[k]
         boxes[k, 0], boxes[k, 1] = g.shapes[a]["x0"], g.shapes[a]["y0"]
@@ -312,6 +316,6 @@ def measure(g, rows, boxes, lengths):
         lengths[k] = perimeter(g, a) if is_simple(g, a) else np.nan
 
 
-def waiting_room(fanout: int) -> Ints:
-    """Room for the nodes that a search keeps waiting."""
-    return np.empty(2 * fanout * MOST_LEVELS, np.int64)
+def new_search_stack(fanout: int) -> Ints:
+    """Return a stack for the nodes of a search, for `SearchScratch.stack`."""
+    return np.empty(2 * fanout * MAX_LEVELS, np.int64)

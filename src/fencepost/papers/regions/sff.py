@@ -1,25 +1,26 @@
-"""Siena Fast Forwarding: which interfaces, or subscriptions, a message is forwarded to.
+"""`ForwardingTable`: Siena Fast Forwarding, which forwards a message to the interfaces it matches.
 
-Konstantinidis, Carzaniga, Wolf, section 2.2 (Carzaniga and Wolf, SIGCOMM 2003, is where it comes
-from): one global index of the distinct constraints of all predicates. Each attribute of a message
-is looked up in it once, satisfied constraints are counted for each filter, and the first filter
-that is complete forwards the message to its interface, whose other filters are then passed over.
+Konstantinidis, Carzaniga, Wolf, section 2.2, after Carzaniga and Wolf, SIGCOMM 2003. One global
+index holds the distinct constraints of all predicates. Each attribute of a message is looked up in
+it once, and satisfied constraints are counted for each filter. The first filter whose constraints
+are all satisfied forwards the message to its interface; the search then skips the other filters of
+that interface.
 
 ==============  ==================================================================================
 the paper       here
 ==============  ==================================================================================
 message         an event, `EventValues`
-constraint      a `Term`: (column, what is asked of it), true or, negated, false
+constraint      a `Term`: a check of a column, or its negation
 filter          a conjunction of constraints: `filters.checks.Filter`
 predicate       a disjunction of filters: a subscription
-interface       whom a predicate belongs to: a name, of any number of subscriptions
-type, operator  a `Family` of constraints: which index they go to, and what that is asked
+interface       a subscriber: the name of the owner of any number of subscriptions
+type, operator  a `Family` of constraints, with the index for them
 ==============  ==================================================================================
 
-Where we differ: an attribute is a column of ours, so a calculation or a fold of an attribute is an
-attribute too. Constraints that Siena does not know (distances, lists, relations to lines and
-points) are evaluated one by one, in an index like any other; another can be plugged in for them
-by `families`. `match` finds every subscription, `match_interfaces` does what the paper does.
+Differences from the paper: an attribute is a `Column`, so a calculation on an attribute is an
+attribute too. Constraints that Siena does not have (distances, lists, relations to lines and
+points) are in an index that evaluates each of them; `families` can replace it. `match` finds all
+subscriptions, while `match_interfaces` finds the interfaces, as in the paper.
 """
 
 from __future__ import annotations
@@ -83,23 +84,23 @@ class _Attribute:
 
 @dataclass(slots=True)
 class _Constraint:
-    """A distinct constraint, its number, where it is kept, and in how many filters it occurs."""
+    """A distinct constraint: its number, the key of its attribute, and its reference count."""
 
     number: int
     key: tuple[Column, str]
     uses: int
 
 
-class _Owners:
-    """Names, and the numbers that stand for them in the counts."""
+class _OwnerNumbers:
+    """Numbers names of owners, reference-counted, for use in `FilterCounts`."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._uses: dict[Hashable, int] = {}
         self._free: list[int] = []
-        self._names: list[Any] = []  # by number; a list, as it is read for every match
+        self._names: list[Any] = []  # by number
 
-    def take(self, name: Hashable) -> int:
+    def acquire(self, name: Hashable) -> int:
         if name not in self._numbers:
             if not self._free:
                 self._free.append(len(self._names))
@@ -109,7 +110,7 @@ class _Owners:
         self._uses[name] = self._uses.get(name, 0) + 1
         return self._numbers[name]
 
-    def give_back(self, name: Hashable) -> None:
+    def release(self, name: Hashable) -> None:
         self._uses[name] -= 1
         if not self._uses[name]:
             del self._uses[name]
@@ -125,22 +126,22 @@ class _Owners:
 
 
 class ForwardingTable:
-    """Predicates of interfaces, and the index of their constraints.
+    """The predicates of interfaces, and the index of their constraints.
 
     Parameters
     ----------
     region_index : "cr-tree" or "list"
-        How constraints on regions are kept; a list evaluates each of them for each message.
+        The index for constraints on regions. A list evaluates each constraint for each message.
     relation : "exact" or "sampled"
-        How two regions are related; sampled is Algorithm 1, between simple polygons.
+        "sampled" relates simple polygons by Algorithm 1.
     density : float
-        Of Algorithm 1: samples for each unit of length.
+        The number of samples for each unit of length, for Algorithm 1.
     split : "quadratic" or "rstar"
-        Of the CR-tree.
+        How the CR-tree splits a full node.
     packed : bool
-        Pack the CR-tree's first constraints together, rather than insert them one by one.
+        Bulk load the first constraints of the CR-tree instead of inserting each of them.
     families : mapping, optional
-        Indexes of your own, by the type of check whose constraints they keep.
+        Custom indexes, by the type of check for which they hold the constraints.
     """
 
     def __init__(
@@ -154,15 +155,17 @@ class ForwardingTable:
         families: Mapping[type[Check], Family] | None = None,
     ) -> None:
         if region_index not in ("cr-tree", "list"):
-            raise IndexingError(f"no region index is called {region_index!r}: 'cr-tree' or 'list'")
+            raise IndexingError(f"region_index must be 'cr-tree' or 'list'; saw {region_index!r}")
         if relation not in ("exact", "sampled"):
-            raise IndexingError(f"no relation is called {relation!r}: 'exact' or 'sampled'")
-        indexed = region_index == "cr-tree"
-        chosen = density if relation == "sampled" else None
-        CRTree(density=chosen, split=split)  # refuses what cannot be, before anything is added
+            raise IndexingError(f"relation must be 'exact' or 'sampled'; saw {relation!r}")
+        has_tree = region_index == "cr-tree"
+        tree_density = density if relation == "sampled" else None
+        CRTree(density=tree_density, split=split)  # validates the arguments before the first add
         self._regions = Family(
             "regions",
-            lambda: RegionIndex(CRTree(density=chosen, split=split, indexed=indexed), packed),
+            lambda: RegionIndex(
+                CRTree(density=tree_density, split=split, indexed=has_tree), packed
+            ),
             read_column,
         )
         self._families = dict(families or {})
@@ -171,10 +174,10 @@ class ForwardingTable:
         self._terms: dict[int, Term] = {}
         self._free: list[int] = []
         self._counts = FilterCounts()
-        self._filters: dict[Hashable, list[int]] = {}  # of each subscription
+        self._filters: dict[Hashable, list[int]] = {}  # the filters of each subscription
         self._interface: dict[Hashable, str] = {}
-        self._subscriptions = _Owners()
-        self._interfaces = _Owners()
+        self._subscriptions = _OwnerNumbers()
+        self._interfaces = _OwnerNumbers()
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -188,7 +191,7 @@ class ForwardingTable:
         return len(self._constraints)
 
     def stats(self) -> Mapping[str, int]:
-        """How many distinct constraints there are."""
+        """Return the number of distinct constraints."""
         return {"constraints": self.constraint_count}
 
     def add(self, subscription: Hashable, interface: str, filters: Sequence[Filter]) -> None:
@@ -197,94 +200,96 @@ class ForwardingTable:
         Raises
         ------
         IndexingError
-            If there is a subscription of that name.
+            If the subscription exists already.
         """
         if subscription in self._filters:
-            raise IndexingError(f"there is a subscription {subscription} already")
-        owner = self._subscriptions.take(subscription)
-        gate = self._interfaces.take(interface)
+            raise IndexingError(f"subscription {subscription} exists already; remove it first")
+        subscription_number = self._subscriptions.acquire(subscription)
+        interface_number = self._interfaces.acquire(interface)
         self._interface[subscription] = interface
-        own = self._filters[subscription] = []
-        for one in filters:
-            constraints = [self._take(term) for term in dict.fromkeys(_one_ended(one))]
-            own.append(self._counts.add(constraints, owner, gate))
+        filter_numbers = self._filters[subscription] = []
+        for terms in filters:
+            constraints = [self._acquire(term) for term in dict.fromkeys(_split_ranges(terms))]
+            filter_numbers.append(
+                self._counts.add(constraints, subscription_number, interface_number)
+            )
 
     def remove(self, subscription: Hashable) -> None:
-        """Take a subscription out, and constraints that no other has.
+        """Remove a subscription, and the constraints that no other subscription has.
 
         Raises
         ------
         IndexingError
-            If there is none of that name.
+            If the subscription does not exist.
         """
         if subscription not in self._filters:
             raise IndexingError(f"there is no subscription {subscription}")
         for number in self._filters.pop(subscription):
             for constraint in self._counts.remove(number):
-                self._give_back(constraint)
-        self._subscriptions.give_back(subscription)
-        self._interfaces.give_back(self._interface.pop(subscription))
+                self._release(constraint)
+        self._subscriptions.release(subscription)
+        self._interfaces.release(self._interface.pop(subscription))
 
     def match(self, event: EventValues) -> set[Any]:
-        """Every subscription of which a filter holds, by the name it was added under."""
-        return self._subscriptions.names(self._found(event, SUBSCRIPTION))
+        """Return the subscriptions with a filter that holds."""
+        return self._subscriptions.names(self._matching_owners(event, SUBSCRIPTION))
 
     def match_interfaces(self, event: EventValues) -> set[str]:
-        """Every interface of which a filter holds."""
-        return self._interfaces.names(self._found(event, INTERFACE))
+        """Return the interfaces with a filter that holds."""
+        return self._interfaces.names(self._matching_owners(event, INTERFACE))
 
-    def _found(self, event: EventValues, kind: int) -> list[int]:
-        everyone = len(self._interfaces if kind == INTERFACE else self._subscriptions)
-        found = self._counts.start(kind)
+    def _matching_owners(self, event: EventValues, kind: int) -> list[int]:
+        owner_count = len(self._interfaces if kind == INTERFACE else self._subscriptions)
+        matched = self._counts.start(kind)
         for attribute in self.attributes.values():
-            if found == everyone:
+            if matched == owner_count:
                 break
             value = attribute.family.read(attribute.column, event)
             if value is not None:
-                found = self._counts.count(attribute.index.match(value), kind, found)
-        return self._counts.owners(found)
+                matched = self._counts.count(attribute.index.match(value), kind, matched)
+        return self._counts.owners(matched)
 
     def _family(self, term: Term) -> Family:
         check = term.check
         if type(check) in self._families:
             return self._families[type(check)]
-        if isinstance(check, RangeCheck) and term.negated and _ends(check) == 2:
+        if isinstance(check, RangeCheck) and term.negated and _bound_count(check) == 2:
             return _EVALUATED
         if isinstance(check, RelateCheck) and is_area(check.geometry):
             return self._regions
         return _BASIC.get(type(check), _EVALUATED)
 
-    def _take(self, term: Term) -> int:
-        """The number of a constraint, new or known."""
-        known = self._constraints.get(term)
-        if known is None:
+    def _acquire(self, term: Term) -> int:
+        """Return the number of a constraint; add it if it is new."""
+        constraint = self._constraints.get(term)
+        if constraint is None:
             family = self._family(term)
             key = (term.check.column, family.name)
             if key not in self.attributes:
                 self.attributes[key] = _Attribute(term.check.column, family, family.make())
             number = self._free.pop() if self._free else len(self._constraints)
             self.attributes[key].index.add(number, term)
-            known = self._constraints[term] = _Constraint(number, key, 0)
+            constraint = self._constraints[term] = _Constraint(number, key, 0)
             self._terms[number] = term
-        known.uses += 1
-        return known.number
+        constraint.uses += 1
+        return constraint.number
 
-    def _give_back(self, number: int) -> None:
+    def _release(self, number: int) -> None:
         term = self._terms[number]
-        known = self._constraints[term]
-        known.uses -= 1
-        if known.uses:
+        constraint = self._constraints[term]
+        constraint.uses -= 1
+        if constraint.uses:
             return
-        index = self.attributes[known.key].index
+        index = self.attributes[constraint.key].index
         index.remove(number)
         if not len(index):
-            del self.attributes[known.key]
+            del self.attributes[constraint.key]
         del self._constraints[term], self._terms[number]
         self._free.append(number)
 
 
-def _ends(check: RangeCheck) -> int:
-    """How many ends of a range say something; an equality counts as one."""
+def _bound_count(check: RangeCheck) -> int:
+    """Return the number of bounds of a range; an equality counts as one bound."""
     if check.low == check.high and check.low_closed and check.high_closed:
         return 1
     open_start = check.low == UNBOUNDED_START and check.low_closed
@@ -292,11 +297,11 @@ def _ends(check: RangeCheck) -> int:
     return 2 - open_start - open_end
 
 
-def _one_ended(terms: Iterable[Term]) -> Iterator[Term]:
-    """The terms, each range between two ends as two constraints, as Siena has them."""
+def _split_ranges(terms: Iterable[Term]) -> Iterator[Term]:
+    """Yield the terms with each range of two bounds as two constraints, as Siena has them."""
     for term in terms:
         check = term.check
-        if isinstance(check, RangeCheck) and not term.negated and _ends(check) == 2:
+        if isinstance(check, RangeCheck) and not term.negated and _bound_count(check) == 2:
             yield Term(replace(check, high=UNBOUNDED_END, high_closed=True), False)
             yield Term(replace(check, low=UNBOUNDED_START, low_closed=True), False)
         else:

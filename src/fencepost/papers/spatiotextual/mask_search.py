@@ -1,13 +1,13 @@
-"""Filtering messages by tables of masks: the Rt-tree, the Rt+-tree, spatial-first, the IR-tree.
+"""Kernels that search by tables of masks: the Rt-tree, the Rt+-tree, spatial-first, the IR-tree.
 
-Sections 3.2 and 4. A node is a candidate if its box meets the message's and one of its tokens, all
-of them or the representatives, is the message's; the subscriptions of candidate leaves are
-verified. Spatial-first is the same without tables; in the IR-tree, leaves have tables too, and
-count what their subscriptions have of the message.
+Sections 3.2 and 4. A node is a candidate if its box meets the message's and the message has one of
+its tokens: any token in the Rt-tree, a representative in the Rt+-tree. The subscriptions of
+candidate leaves are verified. Spatial-first has no tables. In the IR-tree leaves have tables too,
+and the tokens of their subscriptions that the message has are counted.
 
-Where we differ: boxes are compared by their sides (the paper looks for a corner of one in the
-other, which a cross has not), the tokens of a message are bits, and candidates are found level by
-level, which gives the same ones as a walk in pre-order.
+Differences from the paper: boxes are compared by their sides (the paper looks for a corner of one
+box in the other, which fails for a cross); the tokens of a message are a bitset; candidates are
+found level by level, which gives the same nodes as the walk in pre-order.
 """
 
 from __future__ import annotations
@@ -20,68 +20,74 @@ from numpy.typing import NDArray
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.spatiotextual.rt_packing import NodeArrays
-from fencepost.papers.spatiotextual.token_tables import EVERY, MOST_ENTRIES, MaskTables, find
+from fencepost.papers.spatiotextual.token_tables import EVERY, MAX_ENTRIES, MaskTables, find
 
-SCANNED = 4  # a table of up to so many slots for each token of a message is gone through instead
+# A table is scanned, instead of looked up for each token of a message, if it has fewer slots than
+# this number for each token.
+SCANNED = 4
 
 
 class MessageArrays(NamedTuple):
-    """Messages: boxes, and tokens, distinct in each."""
+    """Messages: boxes, and tokens, which are distinct in each message."""
 
     boxes: Floats  # (messages, 4)
     start: Ints  # message m has tokens[start[m]:start[m + 1]]
     tokens: Positions
 
 
-class MaskTree(NamedTuple):
-    """A tree whose nodes have tables of masks. Subscriptions are in the order of their places."""
+class MaskTreeArrays(NamedTuple):
+    """A tree whose nodes have tables of masks. Subscriptions are sorted by place."""
 
     nodes: NodeArrays
     tables: MaskTables
     rows: Positions
-    boxes: Floats  # (places, 4); NaN where one is removed
-    lengths: NDArray[np.uint16]  # IR-tree: how many tokens
-    leads: Positions  # the others: the first token,
-    token_start: Positions  # and where the rest of them are
+    boxes: Floats  # (places, 4); NaN if removed
+    lengths: NDArray[np.uint16]  # IR-tree: numbers of tokens; other trees: empty
+    representatives: Positions  # all trees but the IR-tree: the first tokens
+    token_start: Positions  # the other tokens of place p are tokens[token_start[p]:...]
     tokens: Positions
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Scratch of a search."""
 
-    own: Positions  # the tokens of a message
-    asked: NDArray[np.uint64]  # a bit a token, all 0 between messages
-    queue: Positions  # one a node, and one
+    tokens: Positions  # the tokens of a message
+    message_bits: NDArray[np.uint64]  # a bit for each token; all 0 between messages
+    queue: Positions  # as many as nodes, and one more
     counts: NDArray[np.uint16]  # all 0 between leaves, or between parents of leaves
     slices: Ints  # (levels * levels * tokens, 2)
 
 
 @inlined
-def read_tokens(messages, m, some_without, top, own):
-    """Write to `own` the tokens of a message that a subscription may have; how many."""
+def read_tokens(messages, m, has_tokenless, token_limit, tokens):
+    """Write to `tokens` the tokens of a message that a subscription may have. Return their number.
+
+    has_tokenless : whether the tree has subscriptions without tokens, which have `EVERY`.
+    token_limit : greater than any token of the tree.
+    """
     count = 0
-    if some_without:
-        own[0] = EVERY
+    if has_tokenless:
+        tokens[0] = EVERY
         count = 1
     for j in range(messages.start[m], messages.start[m + 1]):
         token = np.int64(messages.tokens[j]) + 1
-        if token < top:
-            own[count] = token
+        if token < token_limit:
+            tokens[count] = token
             count += 1
     return count
 
 
 @inlined
 def meets(boxes, k, x0, y0, x1, y1):
-    """Whether box k meets a box, both closed."""
+    """Return whether box k meets another box; both are closed."""
     return (boxes[k, 0] <= x1) & (boxes[k, 1] <= y1) & (boxes[k, 2] >= x0) & (boxes[k, 3] >= y0)
 
 
 @kernel
-def candidates(nodes, tables, x0, y0, x1, y1, own, count, queue):
-    """Fill `queue` with the candidate nodes of a message, the root first; how many.
+def candidates(nodes, tables, x0, y0, x1, y1, tokens, count, queue):
+    """Write to `queue` the candidate nodes of a message, level by level from the root.
 
-    own : its tokens, `count` of them. Leaves come last.
+    Returns their number. tokens[:count] are the message's.
     """
     one = np.uint64(1)
     places = np.int64(nodes.high[-1])
@@ -103,14 +109,14 @@ def candidates(nodes, tables, x0, y0, x1, y1, own, count, queue):
         low = tables.start[node]
         high = tables.start[node + 1]
         if low < high and met != 0:
-            held = np.uint64(0)
+            with_token = np.uint64(0)
             for j in range(count):
-                slot = find(tables.keys, low, high, np.int64(own[j]))
+                slot = find(tables.keys, low, high, np.int64(tokens[j]))
                 if slot >= 0:
-                    held |= tables.masks[slot]
-                    if met & held == met:
+                    with_token |= tables.masks[slot]
+                    if met & with_token == met:
                         break
-            met &= held
+            met &= with_token
         for k in range(size):
             queue[tail] = first + k
             tail += np.int64((met >> np.uint64(k)) & one)
@@ -118,85 +124,90 @@ def candidates(nodes, tables, x0, y0, x1, y1, own, count, queue):
 
 
 @kernel
-def match_masks(tree, messages, some_without, top, room, first, out, stops):
-    """Match messages from `first` on, until done or out of room; the next to be matched.
+def match_masks(tree, messages, has_tokenless, token_limit, scratch, first, out, stops):
+    """Match messages from `first` on until `out` is full. Return the next message.
 
-    top : more than any token of the tree. out : the rows of message after message, ascending.
-    stops : where each message's end; those before `first` are there already.
+    has_tokenless, token_limit : see `read_tokens`.
+    out : gets the rows that the messages match, ascending for each message.
+    stops : gets the end of each message's rows; the ends of messages before `first` are known.
     """
-    found = stops[first - 1] if first > 0 else np.int64(0)
-    counted = tree.lengths.shape[0] > 0
+    matched = stops[first - 1] if first > 0 else np.int64(0)
+    has_leaf_tables = tree.lengths.shape[0] > 0
     for m in range(first, stops.shape[0]):
-        start = found
-        count = read_tokens(messages, m, some_without, top, room.own)
+        start = matched
+        count = read_tokens(messages, m, has_tokenless, token_limit, scratch.tokens)
         x0, y0 = messages.boxes[m, 0], messages.boxes[m, 1]
         x1, y1 = messages.boxes[m, 2], messages.boxes[m, 3]
-        total = candidates(tree.nodes, tree.tables, x0, y0, x1, y1, room.own, count, room.queue)
-        ask(room, count, 1)
-        enough = True
+        total = candidates(
+            tree.nodes, tree.tables, x0, y0, x1, y1, scratch.tokens, count, scratch.queue
+        )
+        set_message_bits(scratch, count, 1)
+        has_space = True
         for q in range(total - 1, -1, -1):
-            node = np.int64(room.queue[q])
+            node = np.int64(scratch.queue[q])
             if tree.nodes.level[node] > 0:
                 break
-            enough = out.shape[0] - found >= MOST_ENTRIES
-            if not enough:
+            has_space = out.shape[0] - matched >= MAX_ENTRIES
+            if not has_space:
                 break
-            if counted:
-                found = _count(tree, node, x0, y0, x1, y1, room, count, out, found)
+            if has_leaf_tables:
+                matched = _count_leaf(tree, node, x0, y0, x1, y1, scratch, count, out, matched)
             else:
-                found = _verify(tree, node, x0, y0, x1, y1, room.asked, out, found)
-        ask(room, count, 0)
-        if not enough:
+                matched = _verify_leaf(
+                    tree, node, x0, y0, x1, y1, scratch.message_bits, out, matched
+                )
+        set_message_bits(scratch, count, 0)
+        if not has_space:
             return m
-        sort(out, start, found)
-        stops[m] = found
+        sort(out, start, matched)
+        stops[m] = matched
     return stops.shape[0]
 
 
 @inlined
-def ask(room, count, value):
-    """Set the bits of a message's tokens (value 1), or take them away (0)."""
+def set_message_bits(scratch, count, value):
+    """Set the bits of a message's tokens if value is 1; clear them if it is 0."""
     for j in range(count):
-        token = np.uint64(room.own[j])
+        token = np.uint64(scratch.tokens[j])
         bit = np.uint64(1) << (token & np.uint64(63))
         if value:
-            room.asked[token >> np.uint64(6)] |= bit
+            scratch.message_bits[token >> np.uint64(6)] |= bit
         else:
-            room.asked[token >> np.uint64(6)] &= ~bit
+            scratch.message_bits[token >> np.uint64(6)] &= ~bit
 
 
 @inlined
-def is_asked(asked, token):
-    """Whether a token's bit is set."""
-    word = asked[np.uint64(token) >> np.uint64(6)]
+def has_token(message_bits, token):
+    """Return whether the message has a token."""
+    word = message_bits[np.uint64(token) >> np.uint64(6)]
     return (word >> (np.uint64(token) & np.uint64(63))) & np.uint64(1)
 
 
 @kernel
-def _verify(tree, leaf, x0, y0, x1, y1, asked, out, found):
+def _verify_leaf(tree, leaf, x0, y0, x1, y1, message_bits, out, matched):
     """Append the rows of a leaf's subscriptions that match."""
-    textual = tree.tables.keys.shape[0] > 0  # or space comes first
+    has_tables = tree.tables.keys.shape[0] > 0  # if not, spatial-first: compare boxes first
     for place in range(np.uint32(tree.nodes.low[leaf]), np.uint32(tree.nodes.high[leaf])):
-        if textual and not is_asked(asked, tree.leads[place]):
+        if has_tables and not has_token(message_bits, tree.representatives[place]):
             continue
         if not meets(tree.boxes, place, x0, y0, x1, y1):
             continue
-        if not textual and not is_asked(asked, tree.leads[place]):
+        if not has_tables and not has_token(message_bits, tree.representatives[place]):
             continue
         missing = False
         for j in range(tree.token_start[place], tree.token_start[place + 1]):
-            if not is_asked(asked, tree.tokens[j]):
+            if not has_token(message_bits, tree.tokens[j]):
                 missing = True
                 break
         if not missing:
-            out[found] = tree.rows[place]
-            found += 1
-    return found
+            out[matched] = tree.rows[place]
+            matched += 1
+    return matched
 
 
 @kernel
-def _count(tree, leaf, x0, y0, x1, y1, room, count, out, found):
-    """The same by the leaf's own table."""
+def _count_leaf(tree, leaf, x0, y0, x1, y1, scratch, count, out, matched):
+    """Append the rows of a leaf's subscriptions that match, by counts in the leaf's table."""
     low = np.int64(tree.nodes.low[leaf])
     size = np.int64(tree.nodes.high[leaf]) - low
     first = tree.tables.start[leaf]
@@ -205,26 +216,30 @@ def _count(tree, leaf, x0, y0, x1, y1, room, count, out, found):
     for j in range(stop - first if by_slot else count):
         slot = first + j
         if by_slot:
-            if tree.tables.masks[slot] == 0 or not is_asked(room.asked, tree.tables.keys[slot]):
+            if tree.tables.masks[slot] == 0 or not has_token(
+                scratch.message_bits, tree.tables.keys[slot]
+            ):
                 continue
         else:
-            slot = find(tree.tables.keys, first, stop, np.int64(room.own[j]))
+            slot = find(tree.tables.keys, first, stop, np.int64(scratch.tokens[j]))
             if slot < 0:
                 continue
         mask = tree.tables.masks[slot]
         for k in range(size):
-            room.counts[k] += np.uint16((mask >> np.uint64(k)) & np.uint64(1))
+            scratch.counts[k] += np.uint16((mask >> np.uint64(k)) & np.uint64(1))
     for k in range(size):
-        if room.counts[k] == tree.lengths[low + k] and meets(tree.boxes, low + k, x0, y0, x1, y1):
-            out[found] = tree.rows[low + k]
-            found += 1
-        room.counts[k] = 0
-    return found
+        if scratch.counts[k] == tree.lengths[low + k] and meets(
+            tree.boxes, low + k, x0, y0, x1, y1
+        ):
+            out[matched] = tree.rows[low + k]
+            matched += 1
+        scratch.counts[k] = 0
+    return matched
 
 
 @kernel
 def sort(values, start, stop):
-    """Sort values[start:stop], by Shell's method: NumPy's takes long to compile."""
+    """Sort values[start:stop] by Shell's method; NumPy's sort takes long to compile."""
     gap = 1
     while gap < (stop - start) // 3:
         gap = 3 * gap + 1

@@ -1,15 +1,15 @@
-"""In which order the tokens of a subscription are used: section 4.2.
+"""`put_in_order`: orders the tokens of each subscription (section 4.2).
 
-The first is its *representative*, which the Rt+-tree keeps; the Rt++-tree uses them one after
-another. ``df`` is the number of subscriptions that hold a token.
+The first token is the *representative*, the only one that the Rt+-tree uses. The Rt++-tree puts
+each token on another level of the tree. ``df`` is the number of subscriptions that have a token.
 
 ==========  ======================================================================================
-random      any token first
-df          the token of the largest df is the representative of all that hold it; they are taken
-            out, df is counted again, and so on
-idf         rare tokens before frequent ones
-locality    the same, by how frequent they are in the cell of a grid that holds the subscription's
-            centre, then by df
+random      a random token is first
+df          the token with the largest df becomes the representative of all subscriptions that
+            have it; they are set aside, df is counted again, and so on
+idf         by ascending df
+locality    by ascending df among the subscriptions in the same cell of a grid, then by df; the
+            centre of a subscription's box determines its cell
 ==========  ======================================================================================
 """
 
@@ -29,37 +29,47 @@ ORDERS: tuple[Order, ...] = ("random", "df", "idf", "locality")
 
 
 def put_in_order(
-    order: Order, boxes: Floats, start: Ints, tokens: Positions, top: int, cells: int, seed: int
+    order: Order,
+    boxes: Floats,
+    start: Ints,
+    tokens: Positions,
+    token_limit: int,
+    cells: int,
+    seed: int,
 ) -> None:
-    """Change the order of each subscription's tokens, tokens[start[k]:start[k + 1]], one at least.
+    """Reorder the tokens of each subscription k, tokens[start[k]:start[k + 1]]; at least one each.
 
-    top : more than any token. cells : of the grid, about. seed : of the random order.
+    token_limit : greater than any token.
+    cells : the approximate number of cells of the grid.
+    seed : the seed of the random order.
     """
     count = len(start) - 1
     if order == "random":
         sizes = np.diff(start)
-        chosen = (np.random.default_rng(seed).random(count) * sizes).astype(np.int64) + start[:-1]
-        _bring_to_front(start, tokens, chosen)
+        representatives = (np.random.default_rng(seed).random(count) * sizes).astype(
+            np.int64
+        ) + start[:-1]
+        _bring_to_front(start, tokens, representatives)
         return
-    df = np.bincount(tokens, minlength=top)
+    df = np.bincount(tokens, minlength=token_limit)
     if order == "df":
         holders = np.repeat(np.arange(count), np.diff(start))[np.argsort(tokens, kind="stable")]
-        held = np.zeros(top + 1, np.int64)
-        np.cumsum(df, out=held[1:])
-        chosen = np.full(count, -1, np.int64)
-        _choose_frequent(start, tokens, held, holders, df.copy(), chosen)
-        _bring_to_front(start, tokens, chosen)
+        holder_start = np.zeros(token_limit + 1, np.int64)
+        np.cumsum(df, out=holder_start[1:])
+        representatives = np.full(count, -1, np.int64)
+        _choose_frequent(start, tokens, holder_start, holders, df.copy(), representatives)
+        _bring_to_front(start, tokens, representatives)
         return
     cell = np.zeros(count, np.int64) if order == "idf" else _cells(boxes, cells)
     members = np.argsort(cell, kind="stable")
     cell_start = np.zeros(int(cell.max()) + 2, np.int64)
     np.cumsum(np.bincount(cell), out=cell_start[1:])
-    local = np.zeros(top, np.uint32)
-    _rare_first(start, tokens, members, cell_start, df.astype(np.uint32), local)
+    cell_df = np.zeros(token_limit, np.uint32)
+    _rare_first(start, tokens, members, cell_start, df.astype(np.uint32), cell_df)
 
 
 def _cells(boxes: Floats, cells: int) -> Ints:
-    """The cell of each box's centre; boxes without one share a cell of their own."""
+    """Return the cell of each box's centre; boxes without a finite centre share an extra cell."""
     side = max(1, math.isqrt(cells))
     x, y = centres(boxes)
     finite = np.isfinite(x) & np.isfinite(y)
@@ -71,75 +81,78 @@ def _cells(boxes: Floats, cells: int) -> Ints:
 
 
 @kernel
-def _bring_to_front(start, tokens, chosen):
-    """Exchange each subscription's first token with the one at chosen[k]."""
-    for k in range(chosen.shape[0]):
+def _bring_to_front(start, tokens, representatives):
+    """Swap each subscription's first token with the token at representatives[k]."""
+    for k in range(representatives.shape[0]):
         first = tokens[start[k]]
-        tokens[start[k]] = tokens[chosen[k]]
-        tokens[chosen[k]] = first
+        tokens[start[k]] = tokens[representatives[k]]
+        tokens[representatives[k]] = first
 
 
 @kernel
-def _choose_frequent(start, tokens, held, holders, df, chosen):
-    """chosen[k] = where subscription k's representative is, by df; chosen is all -1 before.
+def _choose_frequent(start, tokens, holder_start, holders, df, representatives):
+    """Write the index of subscription k's representative, by df, to representatives[k].
 
-    held, holders : token t is held by holders[held[t]:held[t + 1]]. df : is used up.
+    representatives : all -1 before.
+    holder_start, holders : holders[holder_start[t]:holder_start[t + 1]] have token t.
+    df : overwritten.
     """
-    # Tokens wait in a list for each df; one whose df has shrunk meanwhile moves to its own.
-    top = df.shape[0]
-    waiting = np.full(df.max() + 1, -1)
-    after = np.full(top, -1)
-    for token in range(top - 1, -1, -1):
-        after[token] = waiting[df[token]]
-        waiting[df[token]] = token
-    present = waiting.shape[0] - 1
-    while present > 0:
-        token = waiting[present]
+    # A linked list of tokens for each df. Lists are processed by descending df; a token whose df
+    # has shrunk since moves to the list of its present df.
+    token_count = df.shape[0]
+    first_by_df = np.full(df.max() + 1, -1)
+    next_by_token = np.full(token_count, -1)
+    for token in range(token_count - 1, -1, -1):
+        next_by_token[token] = first_by_df[df[token]]
+        first_by_df[df[token]] = token
+    current_df = first_by_df.shape[0] - 1
+    while current_df > 0:
+        token = first_by_df[current_df]
         if token < 0:
-            present -= 1
+            current_df -= 1
             continue
-        waiting[present] = after[token]
-        if df[token] < present:
-            after[token] = waiting[df[token]]
-            waiting[df[token]] = token
+        first_by_df[current_df] = next_by_token[token]
+        if df[token] < current_df:
+            next_by_token[token] = first_by_df[df[token]]
+            first_by_df[df[token]] = token
             continue
-        for h in range(held[token], held[token + 1]):
+        for h in range(holder_start[token], holder_start[token + 1]):
             k = holders[h]
-            if chosen[k] >= 0:
+            if representatives[k] >= 0:
                 continue
             for j in range(start[k], start[k + 1]):
                 df[tokens[j]] -= 1
                 if tokens[j] == token:
-                    chosen[k] = j
+                    representatives[k] = j
 
 
 @kernel
-def _rare_first(start, tokens, members, cell_start, df, local):
-    """Sort each subscription's tokens by how many of its cell hold them, then by df.
+def _rare_first(start, tokens, members, cell_start, df, cell_df):
+    """Sort each subscription's tokens by their df in its cell, then by df.
 
     members : the subscriptions of cell c are members[cell_start[c]:cell_start[c + 1]].
-    local : scratch, one a token, all 0 before and after.
+    cell_df : scratch, as long as there are tokens; all 0 before and after.
     """
     for c in range(cell_start.shape[0] - 1):
         for n in range(cell_start[c], cell_start[c + 1]):
             for j in range(start[members[n]], start[members[n] + 1]):
-                local[tokens[j]] += 1
+                cell_df[tokens[j]] += 1
         for n in range(cell_start[c], cell_start[c + 1]):
             first = start[members[n]]
             for j in range(first + 1, start[members[n] + 1]):
                 token = tokens[j]
                 at = j
                 while at > first:
-                    other = tokens[at - 1]
-                    if local[other] < local[token]:
+                    previous = tokens[at - 1]
+                    if cell_df[previous] < cell_df[token]:
                         break
-                    if local[other] == local[token] and (
-                        df[other] < df[token] or (df[other] == df[token] and other < token)
+                    if cell_df[previous] == cell_df[token] and (
+                        df[previous] < df[token] or (df[previous] == df[token] and previous < token)
                     ):
                         break
-                    tokens[at] = other
+                    tokens[at] = previous
                     at -= 1
                 tokens[at] = token
         for n in range(cell_start[c], cell_start[c + 1]):
             for j in range(start[members[n]], start[members[n] + 1]):
-                local[tokens[j]] = 0
+                cell_df[tokens[j]] = 0

@@ -1,16 +1,16 @@
-"""What the nodes keep of the tokens below them: hash tables in flat arrays.
+"""Hash tables of the tokens below each node, in flat arrays.
 
-The table of node k is ``keys[start[k]:start[k + 1]]``: open addressing, the next slot where one is
-taken, `EMPTY` where none is. A slot holds, beside its token,
+The table of node k is ``keys[start[k]:start[k + 1]]``, with open addressing and linear probing; a
+free slot is `EMPTY`. Beside its token, a slot has one of two values:
 
-- *masks* (Rt, Rt+, IR-tree): a bit for each entry of the node that has the token. The paper gives
-  every entry a token set of its own; here the sets of a node's entries lie together, so that one
-  look-up a token asks all of them. A node has at most 64 entries;
-- *lists* (Rt++): the places of the subscriptions that this node keeps the token for, ascending:
-  ``members[ends[slot]:ends[slot + 1]]``. As the places below a node are one run, so are those of a
-  list that lie below a node further down.
+- a *mask* (Rt, Rt+, IR-tree): a bit for each entry of the node that has the token. In the paper
+  each entry has its own token set; here one look-up of a token tests all entries of a node. A node
+  has at most 64 entries.
+- a *list* (Rt++): the places of the subscriptions for which the node stores the token, ascending:
+  ``members[ends[slot]:ends[slot + 1]]``. The places below a descendant are a range, so its part of
+  the list is a slice.
 
-A subscription without tokens is given the token `EVERY`, which every message has.
+A subscription without tokens gets the token `EVERY`, which every message has.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from fencepost.papers.spatiotextual.rt_packing import NodeArrays
 
 EVERY = 0
 EMPTY = 2**32 - 1
-MOST_ENTRIES = 64  # the bits of a mask
-_SPREAD = 2654435769  # 2**32 / the golden ratio
+MAX_ENTRIES = 64  # the bits of a mask
+_MULTIPLIER = 2654435769  # 2**32 / the golden ratio
 
 
 class MaskTables(NamedTuple):
-    """Tables of tokens and the entries that have them."""
+    """Tables of tokens and masks of entries."""
 
     start: Ints  # nodes + 1
     keys: Positions
@@ -39,7 +39,7 @@ class MaskTables(NamedTuple):
 
 
 class ListTables(NamedTuple):
-    """Tables of tokens and the places that they are kept for."""
+    """Tables of tokens and lists of places."""
 
     start: Ints  # nodes + 1
     keys: Positions
@@ -49,8 +49,8 @@ class ListTables(NamedTuple):
 
 @inlined
 def find(keys, first, stop, token):
-    """The slot of a token in the table keys[first:stop]; -1 where it is not there."""
-    slot = first + (((token * _SPREAD & 0xFFFFFFFF) * (stop - first)) >> 32)
+    """Return the slot of a token in the table keys[first:stop], or -1."""
+    slot = first + (((token * _MULTIPLIER & 0xFFFFFFFF) * (stop - first)) >> 32)
     while keys[np.uint64(slot)] != token and keys[np.uint64(slot)] != EMPTY:
         slot += 1
         if slot == stop:
@@ -60,8 +60,8 @@ def find(keys, first, stop, token):
 
 @inlined
 def _claim(keys, first, stop, token):
-    """The slot of a token, which is put there if it is new."""
-    slot = first + (((token * _SPREAD & 0xFFFFFFFF) * (stop - first)) >> 32)
+    """Return the slot of a token; insert the token if it is new."""
+    slot = first + (((token * _MULTIPLIER & 0xFFFFFFFF) * (stop - first)) >> 32)
     while keys[np.uint64(slot)] != token and keys[np.uint64(slot)] != EMPTY:
         slot += 1
         if slot == stop:
@@ -71,37 +71,42 @@ def _claim(keys, first, stop, token):
 
 
 def _table_starts(distinct: Ints) -> Ints:
-    """Where tables of so many tokens begin: they are filled to 4 in 7, and empty ones have none."""
+    """Return where tables begin, given their numbers of tokens.
+
+    A table is at most 4/7 full; a table without tokens has no slots.
+    """
     start = np.zeros(len(distinct) + 1, np.int64)
     np.cumsum(np.where(distinct > 0, distinct * 7 // 4 + 1, 0), out=start[1:])
     return start
 
 
 def mask_tables(
-    nodes: NodeArrays, lowest: int, source_start: Ints, source: Positions, top: int
+    nodes: NodeArrays, lowest: int, source_start: Ints, source: Positions, token_limit: int
 ) -> MaskTables:
-    """The tables of all nodes from a level up.
+    """Return the mask tables of all nodes from a level up.
 
     Parameters
     ----------
     lowest : int
-        The level; those below it have empty tables.
+        The level; nodes below it have empty tables.
     source_start, source : arrays
-        The tokens of what the nodes of that level have as entries, one after another.
-    top : int
-        More than any token.
+        The tokens of the entries of that level's nodes: entry k has
+        source[source_start[k]:source_start[k + 1]].
+    token_limit : int
+        Greater than any token.
     """
     starts = [np.zeros(np.count_nonzero(nodes.level < lowest), np.int64)]
     keys, masks = [np.empty(0, np.uint32)], [np.empty(0, np.uint64)]
     used = 0
     for level in range(lowest, int(nodes.level[-1]) + 1):
-        own = np.flatnonzero(nodes.level == level)
-        bounds = nodes.first[own[0] : own[-1] + 2].astype(np.int64)
+        level_nodes = np.flatnonzero(nodes.level == level)
+        bounds = nodes.first[level_nodes[0] : level_nodes[-1] + 2].astype(np.int64)
         bounds -= bounds[0]
-        if level > lowest:  # what its children have is what they gather
+        if level > lowest:
+            # The entries are the nodes of the level below, with the keys of their tables.
             source_start, source = starts[-1] - starts[-1][0], keys[-1]
-        distinct = np.empty(len(own), np.int64)
-        _count_distinct(bounds, source_start, source, np.zeros(top, np.uint32), distinct)
+        distinct = np.empty(len(level_nodes), np.int64)
+        _count_distinct(bounds, source_start, source, np.zeros(token_limit, np.uint32), distinct)
         start = _table_starts(distinct)
         level_keys = np.full(start[-1], EMPTY, np.uint32)
         level_masks = np.zeros(start[-1], np.uint64)
@@ -117,13 +122,16 @@ def mask_tables(
 
 
 @kernel
-def _count_distinct(bounds, source_start, source, seen, distinct):
-    """distinct[k] = how many tokens the entries bounds[k]:bounds[k + 1] have; seen : all 0."""
+def _count_distinct(bounds, source_start, source, last_node, distinct):
+    """Write the number of distinct tokens of the entries bounds[k]:bounds[k + 1] to distinct[k].
+
+    last_node : scratch, by token, all 0: the last node in which it was counted, plus 1.
+    """
     for k in range(distinct.shape[0]):
         distinct[k] = 0
         for j in range(source_start[bounds[k]], source_start[bounds[k + 1]]):
-            if source[j] != EMPTY and seen[source[j]] != k + 1:
-                seen[source[j]] = k + 1
+            if source[j] != EMPTY and last_node[source[j]] != k + 1:
+                last_node[source[j]] = k + 1
                 distinct[k] += 1
 
 
@@ -138,14 +146,16 @@ def _fill_masks(bounds, source_start, source, start, keys, masks):
                     masks[slot] |= bit
 
 
-def list_tables(nodes: NodeArrays, token_start: Ints, tokens: Positions, top: int) -> ListTables:
-    """The tables of the Rt++-tree; the root has none, unless it is a leaf.
+def list_tables(
+    nodes: NodeArrays, token_start: Ints, tokens: Positions, token_limit: int
+) -> ListTables:
+    """Return the tables of the Rt++-tree; the root has no tokens, unless it is a leaf.
 
-    The i-th token of a subscription goes to its node i levels below the root, those that are left
-    to its leaf.
+    The i-th token of a subscription is stored in its node i levels below the root; all remaining
+    tokens are stored in its leaf.
     """
     distinct = np.empty(len(nodes.level), np.int64)
-    _count_kept(nodes, token_start, tokens, np.zeros(top, np.uint32), distinct)
+    _count_stored(nodes, token_start, tokens, np.zeros(token_limit, np.uint32), distinct)
     start = _table_starts(distinct)
     keys = np.full(start[-1], EMPTY, np.uint32)
     ends = np.zeros(start[-1] + 1, np.uint32)
@@ -155,30 +165,33 @@ def list_tables(nodes: NodeArrays, token_start: Ints, tokens: Positions, top: in
 
 
 @inlined
-def _kept(nodes, k, token_start, place):
-    """Which tokens of a place node k keeps: from, to."""
-    turn = np.int64(nodes.level[-1]) - np.int64(nodes.level[k]) - 1  # 0 for the first token
+def _stored_tokens(nodes, k, token_start, place):
+    """Return the range of the tokens of a place that node k stores."""
+    position = np.int64(nodes.level[-1]) - np.int64(nodes.level[k]) - 1  # 0 for the first token
     if nodes.level[-1] == 0:
-        turn = np.int64(0)
-    low = token_start[place] + turn
+        position = np.int64(0)
+    low = token_start[place] + position
     high = token_start[place + 1]
     if nodes.level[k] > 0:
         high = min(high, low + 1)
-    if turn < 0:
+    if position < 0:
         high = low
     return low, high
 
 
 @kernel
-def _count_kept(nodes, token_start, tokens, seen, distinct):
-    """distinct[k] = of how many tokens node k has lists; seen : all 0."""
+def _count_stored(nodes, token_start, tokens, last_node, distinct):
+    """Write the number of lists of node k to distinct[k].
+
+    last_node : scratch, by token, all 0: the last node in which it was counted, plus 1.
+    """
     for k in range(distinct.shape[0]):
         distinct[k] = 0
         for place in range(nodes.low[k], nodes.high[k]):
-            low, high = _kept(nodes, k, token_start, place)
+            low, high = _stored_tokens(nodes, k, token_start, place)
             for j in range(low, high):
-                if seen[tokens[j]] != k + 1:
-                    seen[tokens[j]] = k + 1
+                if last_node[tokens[j]] != k + 1:
+                    last_node[tokens[j]] = k + 1
                     distinct[k] += 1
 
 
@@ -187,16 +200,16 @@ def _fill_lists(nodes, token_start, tokens, start, keys, ends, members):
     used = np.int64(0)
     for k in range(start.shape[0] - 1):
         for place in range(nodes.low[k], nodes.high[k]):
-            low, high = _kept(nodes, k, token_start, place)
+            low, high = _stored_tokens(nodes, k, token_start, place)
             for j in range(low, high):
                 slot = _claim(keys, start[k], start[k + 1], np.int64(tokens[j]))
                 ends[slot + 1] += 1
         for slot in range(start[k], start[k + 1]):
             count = np.int64(ends[slot + 1])
-            ends[slot + 1] = used  # where the list begins; filling it moves this to its end
+            ends[slot + 1] = used  # the start of the list; filling the list advances it to the end
             used += count
         for place in range(nodes.low[k], nodes.high[k]):
-            low, high = _kept(nodes, k, token_start, place)
+            low, high = _stored_tokens(nodes, k, token_start, place)
             for j in range(low, high):
                 slot = find(keys, start[k], start[k + 1], np.int64(tokens[j]))
                 members[ends[slot + 1]] = place

@@ -1,4 +1,4 @@
-"""Events in the notation: ``ARITH:id=7,STRING:type="TAXI",time,x,y``."""
+"""`parse_ops4st_event`: reads events such as ``ARITH:id=7,STRING:type="TAXI",time,x,y``."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MILLISECOND = 1_000_000  # in nanoseconds
 def parse_ops4st_event(
     text: str, *, geometry: str = "geometry", values: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    """The event that a text of attributes, a time and a place says, as a mapping.
+    """Read an event: its attributes, its time and its coordinates.
 
     Parameters
     ----------
     text : str
-        ``STRING:name="..."`` and ``ARITH:name=5`` in any number, then the time and the two
-        coordinates, apart by commas. The time is in ISO 8601, or a whole number of
+        Any number of ``STRING:name="..."`` and ``ARITH:name=5``, then the time and the two
+        coordinates, separated by commas. The time is in ISO 8601, or a whole number of
         milliseconds since 1970.
     geometry : str
-        What the attribute is called that gets the point.
+        The name of the attribute for the point.
     values : mapping of str to number or str, optional
-        What names stand for, where the text has names in place of values.
+        The values of names that the text has instead of numbers or strings.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def parse_ops4st_event(
     Raises
     ------
     LanguageError
-        Where the text is no event, at the place.
+        If the text is not an event; the error shows the position.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def parse_ops4st_event(
 
 class _Reader(SubscriptionReader):
     def event(self, geometry: str) -> dict[str, object]:
-        """The event that the whole text is."""
+        """Read the whole text as an event."""
         event: dict[str, object] = {}
         while self.ahead(1) == ":":
             self._attribute(event, {"time", geometry})
@@ -65,22 +65,22 @@ class _Reader(SubscriptionReader):
         self.expect(",", "and x after the time")
         x = self._coordinate("x")
         self.expect(",", "and y after x")
-        place = [x, self._coordinate("y")]
+        point = [x, self._coordinate("y")]
         if self.index < len(self.texts) - 1:
             raise self.unexpected("the end")
-        return event | {"time": time, geometry: {"type": "Point", "coordinates": place}}
+        return event | {"time": time, geometry: {"type": "Point", "coordinates": point}}
 
     def number(self) -> int | float:
-        """The number here; a time is none."""
+        """Read a number; a time is not a number, although it begins with digits."""
         if is_time(self.texts[self.index]):
             raise self.unexpected("a number")
         return super().number()
 
-    def _attribute(self, event: dict[str, object], taken: set[str]) -> None:
+    def _attribute(self, event: dict[str, object], reserved: set[str]) -> None:
         kind = self.value_kind()
         first = self.index
         name = self.attribute().value
-        if name in event or name in taken:
+        if name in event or name in reserved:
             raise self.error_at(first, f"an event has {excerpt(name)} once; leave this one out")
         self.expect("=", "after the name of an attribute")
         event[name] = self.value(kind).value
@@ -89,27 +89,27 @@ class _Reader(SubscriptionReader):
 
     def _time(self) -> str:
         first = self.index
-        written = self.texts[first]
+        token = self.texts[first]
         value: object
-        if is_string(written) or is_time(written):
+        if is_string(token) or is_time(token):
             self.advance()
-            value = string_of(written) if is_string(written) else written
-        elif is_name(written):
+            value = string_of(token) if is_string(token) else token
+        elif is_name(token):
             value = self.named("a time")
         else:
             value = self.quantity("a time")
         try:
             if isinstance(value, int) and not isinstance(value, bool):
                 return format_instant(value * _MILLISECOND)
-            found = parse_instant(value) if isinstance(value, str) else None
-            nanoseconds = found[0] if found else instant_of(value)
+            parsed = parse_instant(value) if isinstance(value, str) else None
+            nanoseconds = parsed[0] if parsed else instant_of(value)
             if nanoseconds is not None:
                 return format_instant(nanoseconds)
-        except ValueError:  # a year that has no four digits
+        except ValueError:  # a year without four digits
             pass
         raise self.error_at(
             first,
-            f"a time is expected here; saw {excerpt(written)}; write it in ISO 8601, or in whole "
+            f"a time is expected here; saw {excerpt(token)}; write it in ISO 8601, or in whole "
             "milliseconds since 1970",
         )
 

@@ -1,8 +1,9 @@
-"""Where an event has to be, as conditions of CQL2 on its geometry; and such conditions again.
+"""Translates operators with regions into conditions of CQL2 on an event's geometry, and back.
 
-`OVLP`, `SPL` and `DIST` are one function each. *In the closed region* is none: `S_WITHIN` needs a
-point of the interior, so what lies in the boundary is asked for beside it. A circle is a point with
-a distance, never a polygon: what overlaps it is near enough, and of what is in it all is.
+`OVLP`, `SPL` and `DIST` are one function each. `@`, within the closed region, is two: `S_WITHIN`
+the region needs a point in the interior, so `S_WITHIN` the boundary is its alternative. A circle is
+a point with a distance, never a polygon: `OVLP` compares the distance of the nearest point, `@`
+that of the farthest.
 """
 
 from __future__ import annotations
@@ -30,52 +31,55 @@ from fencepost.geometry.prepared_shapes import is_convex
 Conditions = list[Condition]
 
 
-def located(asked: Predicate, region: Region, own: Property) -> Conditions:
-    """The conditions, all of which must hold, that an operator with a region stands for."""
-    return _RULES[asked.operator](asked, region, own)
+def to_conditions(operator: Predicate, region: Region, location: Property) -> Conditions:
+    """Return the conditions, all of which must hold, that an operator with a region means.
+
+    location : the event's geometry.
+    """
+    return _RULES[operator.operator](operator, region, location)
 
 
-def _in(_: Predicate, region: Region, own: Property) -> Conditions:
+def _in(_: Predicate, region: Region, location: Property) -> Conditions:
     if region.radius:
-        return [NearCondition(NearFunction.S_ALLWITHIN, own, region.geometry, region.radius)]
-    inside = SpatialCondition(SpatialFunction.S_WITHIN, own, region.geometry)
+        return [NearCondition(NearFunction.S_ALLWITHIN, location, region.geometry, region.radius)]
+    inside = SpatialCondition(SpatialFunction.S_WITHIN, location, region.geometry)
     edge = boundary(region.geometry.value)
     if edge is None:
         return [inside]
-    return [Or((inside, SpatialCondition(SpatialFunction.S_WITHIN, own, Literal(edge))))]
+    return [Or((inside, SpatialCondition(SpatialFunction.S_WITHIN, location, Literal(edge))))]
 
 
-def _overlaps(_: Predicate, region: Region, own: Property) -> Conditions:
+def _overlaps(_: Predicate, region: Region, location: Property) -> Conditions:
     if region.radius:
-        return [NearCondition(NearFunction.S_DWITHIN, own, region.geometry, region.radius)]
-    return [SpatialCondition(SpatialFunction.S_INTERSECTS, own, region.geometry)]
+        return [NearCondition(NearFunction.S_DWITHIN, location, region.geometry, region.radius)]
+    return [SpatialCondition(SpatialFunction.S_INTERSECTS, location, region.geometry)]
 
 
-def _same_place(asked: Predicate, region: Region, own: Property) -> Conditions:
-    assert asked.distance is not None
-    return [NearCondition(NearFunction.S_SAMEPLACE, own, region.geometry, asked.distance)]
+def _same_place(operator: Predicate, region: Region, location: Property) -> Conditions:
+    assert operator.distance is not None
+    return [NearCondition(NearFunction.S_SAMEPLACE, location, region.geometry, operator.distance)]
 
 
-def _distance(asked: Predicate, region: Region, own: Property) -> Conditions:
-    """A bound on the distance of the region; that of a disc is its centre's, less the radius."""
-    assert asked.distance is not None
+def _distance(operator: Predicate, region: Region, location: Property) -> Conditions:
+    """Return bounds on the distance; for a circle, of the distance from the centre."""
+    assert operator.distance is not None
 
-    def at(function: NearFunction, distance: float) -> Condition:
-        return NearCondition(function, own, region.geometry, region.radius + distance)
+    def near(function: NearFunction, distance: float) -> Condition:
+        return NearCondition(function, location, region.geometry, region.radius + distance)
 
-    match asked.compare:
+    match operator.compare:
         case ComparisonOp.LT:
-            return [at(NearFunction.S_CLOSER, asked.distance)]
+            return [near(NearFunction.S_CLOSER, operator.distance)]
         case ComparisonOp.LE:
-            return [at(NearFunction.S_DWITHIN, asked.distance)]
+            return [near(NearFunction.S_DWITHIN, operator.distance)]
         case ComparisonOp.GT:
-            return [at(NearFunction.S_BEYOND, asked.distance)]
+            return [near(NearFunction.S_BEYOND, operator.distance)]
         case ComparisonOp.GE:
-            return [Not(at(NearFunction.S_CLOSER, asked.distance))]
-    found = [at(NearFunction.S_DWITHIN, asked.distance + asked.tolerance)]
-    if asked.distance > asked.tolerance:
-        found.append(Not(at(NearFunction.S_CLOSER, asked.distance - asked.tolerance)))
-    return found
+            return [Not(near(NearFunction.S_CLOSER, operator.distance))]
+    conditions = [near(NearFunction.S_DWITHIN, operator.distance + operator.tolerance)]
+    if operator.distance > operator.tolerance:
+        conditions.append(Not(near(NearFunction.S_CLOSER, operator.distance - operator.tolerance)))
+    return conditions
 
 
 _RULES: dict[Operator, Callable[[Predicate, Region, Property], Conditions]] = {
@@ -87,7 +91,7 @@ _RULES: dict[Operator, Callable[[Predicate, Region, Property], Conditions]] = {
 
 
 def boundary(region: BaseGeometry) -> BaseGeometry | None:
-    """The boundary of a point (it has none), a line or a polygon without holes."""
+    """Return the boundary of a line or of a polygon without holes; None for a point."""
     if region.geom_type == "Point":
         return None
     if region.geom_type == "Polygon":
@@ -95,42 +99,47 @@ def boundary(region: BaseGeometry) -> BaseGeometry | None:
     return shapely.MultiPoint([region.coords[0], region.coords[-1]])
 
 
-def placed(condition: Condition, own: Property) -> tuple[Predicate, Region] | None:
-    """The operator and the region of a condition; nothing where the notation has none for it."""
-    found = _operator(condition, own)
-    if found is None or not _is_region(found[1].geometry.value):
+def to_operator(condition: Condition, location: Property) -> tuple[Predicate, Region] | None:
+    """Return the operator and the region of a condition; None if the notation has no operator.
+
+    location : the event's geometry.
+    """
+    operator_and_region = _operator(condition, location)
+    if operator_and_region is None or not _is_region(operator_and_region[1].geometry.value):
         return None
-    return found
+    return operator_and_region
 
 
-def _operator(condition: Condition, own: Property) -> tuple[Predicate, Region] | None:
+def _operator(condition: Condition, location: Property) -> tuple[Predicate, Region] | None:
     match condition:
-        case SpatialCondition(SpatialFunction.S_INTERSECTS, left, Literal() as place) if (
-            left == own
+        case SpatialCondition(SpatialFunction.S_INTERSECTS, left, Literal() as literal) if (
+            left == location
         ):
-            return Predicate(Operator.OVLP), Region(place)
-        case SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as place) if left == own:
-            return (Predicate(Operator.IN), Region(place)) if boundary_free(place) else None
-        case Or((SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as place), _)) if (
-            left == own
+            return Predicate(Operator.OVLP), Region(literal)
+        case SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as literal) if (
+            left == location
         ):
-            region = Region(place)
-            if not _is_region(place.value) or [condition] != _in(
-                Predicate(Operator.IN), region, own
+            return (Predicate(Operator.IN), Region(literal)) if _is_point(literal) else None
+        case Or((SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as literal), _)) if (
+            left == location
+        ):
+            region = Region(literal)
+            if not _is_region(literal.value) or [condition] != _in(
+                Predicate(Operator.IN), region, location
             ):
                 return None
             return Predicate(Operator.IN), region
-        case NearCondition(function, left, Literal() as place, distance) if left == own:
+        case NearCondition(function, left, Literal() as literal, distance) if left == location:
             if function is NearFunction.S_SAMEPLACE:
-                return Predicate(Operator.SPL, ComparisonOp.LT, distance), Region(place)
+                return Predicate(Operator.SPL, ComparisonOp.LT, distance), Region(literal)
             if function is NearFunction.S_ALLWITHIN:
-                circle = boundary_free(place) and distance > 0.0
-                return (Predicate(Operator.IN), Region(place, distance)) if circle else None
-            return Predicate(Operator.DIST, _COMPARE[function], distance), Region(place)
-        case Not(NearCondition(NearFunction.S_CLOSER, left, Literal() as place, distance)) if (
-            left == own
+                is_circle = _is_point(literal) and distance > 0.0
+                return (Predicate(Operator.IN), Region(literal, distance)) if is_circle else None
+            return Predicate(Operator.DIST, _COMPARE[function], distance), Region(literal)
+        case Not(NearCondition(NearFunction.S_CLOSER, left, Literal() as literal, distance)) if (
+            left == location
         ):
-            return Predicate(Operator.DIST, ComparisonOp.GE, distance), Region(place)
+            return Predicate(Operator.DIST, ComparisonOp.GE, distance), Region(literal)
     return None
 
 
@@ -141,13 +150,13 @@ _COMPARE = {
 }
 
 
-def boundary_free(place: Literal) -> bool:
-    """Whether a geometry is a single point."""
-    return bool(place.value.geom_type == "Point")
+def _is_point(literal: Literal) -> bool:
+    """Return whether a geometry is a single point."""
+    return bool(literal.value.geom_type == "Point")
 
 
 def _is_region(geometry: BaseGeometry) -> bool:
-    """Whether a geometry is a point, a line of two, or a convex polygon."""
+    """Return whether a geometry is a point, a line of two points, or a convex polygon."""
     if geometry.geom_type == "Polygon":
         ring = [list(point[:2]) for point in geometry.exterior.coords[:-1]]
         return not geometry.interiors and is_convex(ring)

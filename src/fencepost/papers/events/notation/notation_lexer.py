@@ -1,7 +1,7 @@
-"""Texts in the notation into tokens.
+"""`tokens_of`: splits a text in the notation into tokens.
 
-Strings stand in double quotes, straight ones (a quote within is written twice) or the curly ones of
-a printed page. Names may have points and hyphens within them: ``PointA.x``, ``v-range``.
+Strings are in double quotes: straight quotes, where a quote within is written twice, or the curly
+quotes of a printed page. Names may contain dots and hyphens: ``PointA.x``, ``v-range``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ADVICE = {
 
 
 def tokens_of(text: str, with_times: bool = False) -> Tokens:
-    """The tokens of a text; with times, ISO 8601 is one too.
+    """Return the tokens of a text; `with_times`, an ISO 8601 time is one token.
 
     Raises
     ------
     LanguageError
-        At a character that can begin no token, or a string that is not closed.
+        At a character that cannot begin a token, or at a string that is not closed.
     """
     tokens = lex_with(_TOKEN_OR_TIME if with_times else _TOKEN, text, _unexpected)
     if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
@@ -54,25 +54,25 @@ def tokens_of(text: str, with_times: bool = False) -> Tokens:
     return tokens
 
 
-def string_of(written: str) -> str:
-    """What a token that is a string says."""
-    return written[1:-1].replace('""', '"') if written[0] == '"' else written[1:-1]
+def string_of(token: str) -> str:
+    """Return the content of a string token."""
+    return token[1:-1].replace('""', '"') if token[0] == '"' else token[1:-1]
 
 
-def is_string(written: str) -> bool:
-    """Whether a token is a string."""
-    return written[:1] in {'"', "“", "”"}
+def is_string(token: str) -> bool:
+    """Return whether a token is a string."""
+    return token[:1] in {'"', "“", "”"}
 
 
-def is_time(written: str) -> bool:
-    """Whether a token has the form of a date, with a time of day or without."""
-    return _PLAIN_TIME.fullmatch(written) is not None
+def is_time(token: str) -> bool:
+    """Return whether a token has the form of a date, with or without a time of day."""
+    return _PLAIN_TIME.fullmatch(token) is not None
 
 
-def _is_open(written: str) -> bool:
-    if written[0] == '"':
-        return written.count('"') % 2 == 1
-    return is_string(written) and (len(written) == 1 or written[-1] not in "“”")
+def _is_open(token: str) -> bool:
+    if token[0] == '"':
+        return token.count('"') % 2 == 1
+    return is_string(token) and (len(token) == 1 or token[-1] not in "“”")
 
 
 def _unexpected(text: str, position: int) -> LanguageError:

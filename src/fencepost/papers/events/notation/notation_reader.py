@@ -1,4 +1,4 @@
-"""Subscriptions in the notation into trees."""
+"""`read_subscription`: reads a subscription in the notation into a tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerp
 from fencepost.errors import LanguageError
 from fencepost.geometry.prepared_shapes import is_convex
 from fencepost.geometry.readers.raw_shapes import short_repr
-from fencepost.papers.events.notation.location_conditions import located
+from fencepost.papers.events.notation.location_conditions import to_conditions
 from fencepost.papers.events.notation.notation_lexer import is_string, string_of, tokens_of
 
 _OPERATORS = {
@@ -37,9 +37,18 @@ _SIGNS = {"-": -1, "+": 1}
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """An operator that needs more than one event: of a subscription, or on one that is composed."""
+    """An operator that relates several events: its argument or its subject is a subscription.
 
-    asked: Predicate
+    Attributes
+    ----------
+    operator : Predicate
+    argument : Region or Node
+        What stands in the operator's brackets. A region only if the subject is `Composed`.
+    subject : Node
+        The subscription behind the operator.
+    """
+
+    operator: Predicate
     argument: Region | Node
     subject: Node
 
@@ -49,18 +58,18 @@ Node: TypeAlias = Condition | Composed
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a text leaves open.
+    """Defaults for what a text does not say.
 
     Attributes
     ----------
     geometry : str
         The attribute that holds an event's location.
     same_place_m : float or None
-        The distance of SPL where none is written.
+        The default distance of SPL.
     tolerance : float
-        That of DIST with ``=`` where none is written.
+        The default tolerance of DIST with ``=``.
     values : mapping of str to number or str
-        What names stand for: ``x``, ``PointA.y``, ``v-range``.
+        The values of names such as ``x``, ``PointA.y`` or ``v-range``.
     """
 
     geometry: str = "geometry"
@@ -70,36 +79,37 @@ class Settings:
 
 
 def read_subscription(text: str, settings: Settings) -> Node:
-    """The tree of a subscription.
+    """Read a subscription.
 
     Raises
     ------
     LanguageError
-        Where the text does not follow the notation, has no meaning or is too large, at the place.
+        If the text does not follow the notation, has no meaning or is too large; the error shows
+        the position.
     """
     check_text(text)
     reader = SubscriptionReader(text, tokens_of(text), settings)
     try:
-        node = reader.whole()
-    except SemanticError as refused:
-        part = refused.node
+        node = reader.read_all()
+    except SemanticError as error:
+        part = error.node
         start, end = reader.tokens.start(part.first), reader.tokens.end(part.last)
-        raise refused.error_in_text(text, start, end) from None
+        raise error.error_in_text(text, start, end) from None
     except RecursionError:  # the caller has used up most of the stack
         raise LanguageError(too_deep_message()) from None
     return node
 
 
 class SubscriptionReader(Cursor):
-    """Reads subscriptions, and values wherever they stand."""
+    """Reads the tokens of a subscription; its methods for values serve the reader of events too."""
 
     def __init__(self, text: str, tokens: Tokens, settings: Settings) -> None:
         super().__init__(text, tokens)
         self._settings = settings
-        self._own = Property(settings.geometry)
+        self._location = Property(settings.geometry)
 
-    def whole(self) -> Node:
-        """The subscription that the text is; predicates alone need no brackets."""
+    def read_all(self) -> Node:
+        """Read the whole text as a subscription; a list of predicates needs no brackets."""
         bare = self.ahead(1) == ":"
         node: Node = _joined(self._predicates()) if bare else self._subscription()
         if self.index < len(self.texts) - 1:
@@ -107,18 +117,20 @@ class SubscriptionReader(Cursor):
         return node
 
     def ahead(self, count: int) -> str:
-        """The name of a token after this one, nothing behind the end."""
+        """Return the name of the token `count` tokens ahead; beyond the end, of the last token."""
         return self._names[min(self.index + count, len(self._names) - 1)]
 
     def _subscription(self) -> Node:
         if self.name in _OPERATORS:
             self.enter_nesting(self.index)
-            asked, argument = self._operator()
+            operator, argument = self._operator()
             subject = self._subscription()
             self.nesting -= 1
             if not isinstance(argument, Region) or isinstance(subject, Composed):
-                return Composed(asked, argument, subject)
-            return _joined([*located(asked, argument, self._own), *_parts_of(subject)])
+                return Composed(operator, argument, subject)
+            return _joined(
+                [*to_conditions(operator, argument, self._location), *_parts_of(subject)]
+            )
         if self.name != "(":
             raise self.unexpected("@(...), IN, OVLP, SPL, DIST, or predicates in round brackets,")
         opening = self.advance()
@@ -135,28 +147,28 @@ class SubscriptionReader(Cursor):
 
     def _operator(self) -> tuple[Predicate, Region | Node]:
         token = self.advance()
-        written = self.texts[token]
+        keyword = self.texts[token]
         place = _OPERATORS[self._names[token]]
-        self.expect("(", f"after {written}")
+        self.expect("(", f"after {keyword}")
         argument = self._region() if self._at_region() else self._subscription()
-        if place is Operator.IN and isinstance(argument, Region) != (written == "@"):
-            other = "IN takes a subscription; write @(...) for a region"
-            if written == "@":
-                other = "@ takes a region; write IN(...) for a subscription"
-            raise self.error_at(token, other)
+        if place is Operator.IN and isinstance(argument, Region) != (keyword == "@"):
+            advice = "IN takes a subscription; write @(...) for a region"
+            if keyword == "@":
+                advice = "@ takes a region; write IN(...) for a subscription"
+            raise self.error_at(token, advice)
         if place is Operator.DIST:
-            asked = self._compared_distance()
+            operator = self._distance_comparison()
         elif place is Operator.SPL:
-            asked = Predicate(Operator.SPL, ComparisonOp.LT, self._same_place(argument))
+            operator = Predicate(Operator.SPL, ComparisonOp.LT, self._same_place(argument))
         else:
-            asked = Predicate(place)
-        reach = (asked.distance or 0.0) + asked.tolerance
-        if not isfinite(reach + (argument.radius if isinstance(argument, Region) else 0.0)):
+            operator = Predicate(place)
+        max_distance = (operator.distance or 0.0) + operator.tolerance
+        if not isfinite(max_distance + (argument.radius if isinstance(argument, Region) else 0.0)):
             raise self.error_at(token, "the distance is too large")
-        self.expect(")", f"to close {written}(")
-        return asked, argument
+        self.expect(")", f"to close {keyword}(")
+        return operator, argument
 
-    def _compared_distance(self) -> Predicate:
+    def _distance_comparison(self) -> Predicate:
         form = "write DIST(R;<;l)"
         if self.name == ")":
             # As printed in the paper: DIST((x,y));<;2000)
@@ -211,11 +223,11 @@ class SubscriptionReader(Cursor):
             self.expect("(", "after Circle")
             x, y = self.quantity("x"), self._comma_number("y")
             self.expect(",", "and the radius after the centre of a circle")
-            place = self.index
+            radius_at = self.index
             radius = self._length("a radius")
             if radius == 0.0:
                 raise self.error_at(
-                    place, "a circle needs a radius above 0; write (x,y) for a point"
+                    radius_at, "a circle needs a radius above 0; write (x,y) for a point"
                 )
             self.expect(")", "to close Circle(")
             return Region(self._geometry("Point", [x, y], first), radius)
@@ -228,12 +240,12 @@ class SubscriptionReader(Cursor):
             return Region(self._geometry("Point", points[0], first))
         if len(points) == 2:
             return Region(self._geometry("LineString", points, first))
-        found = self._geometry("Polygon", [[*points, points[0]]], first)
+        polygon = self._geometry("Polygon", [[*points, points[0]]], first)
         if not is_convex(points):
             raise self.error_at(
                 first, "the region is not convex; give its corners in order, or use CQL2"
             )
-        return Region(found)
+        return Region(polygon)
 
     def _geometry(self, kind: str, coordinates: object, first: int) -> Geometry:
         mapping = {"type": kind, "coordinates": coordinates}
@@ -263,19 +275,19 @@ class SubscriptionReader(Cursor):
     # ---------------------------------------------------------------------------- predicates
 
     def _predicates(self) -> list[Condition]:
-        found = [self._predicate()]
+        predicates = [self._predicate()]
         while self.skip(";") or self.skip(","):
-            found.append(self._predicate())
-        return found
+            predicates.append(self._predicate())
+        return predicates
 
     def _predicate(self) -> Condition:
         first = self.index
         kind = self.value_kind()
-        own = self.attribute()
-        return compile_condition(self._compared(first, kind, own))
+        attribute = self.attribute()
+        return compile_condition(self._comparison(first, kind, attribute))
 
     def value_kind(self) -> NodeKind:
-        """The type before a colon; the place moves behind the colon."""
+        """Read a type and the colon behind it."""
         kind = _TYPES.get(self.name)
         if kind is None or self.ahead(1) != ":":
             raise self.unexpected("a predicate, such as STRING:type=... or ARITH:age>...,")
@@ -284,37 +296,37 @@ class SubscriptionReader(Cursor):
         return kind
 
     def attribute(self) -> ParseNode:
-        """The attribute whose name stands here."""
-        written = self.texts[self.index]
-        if not is_name(written) and not is_string(written):
+        """Read the name of an attribute."""
+        text = self.texts[self.index]
+        if not is_name(text) and not is_string(text):
             raise self.unexpected("the name of an attribute")
         token = self.advance()
-        name = string_of(written) if is_string(written) else written
+        name = string_of(text) if is_string(text) else text
         return self.leaf(NodeKind.PROPERTY, name, token)
 
-    def _compared(self, first: int, kind: NodeKind, own: ParseNode) -> ParseNode:
+    def _comparison(self, first: int, kind: NodeKind, attribute: ParseNode) -> ParseNode:
         name = "<>" if self.name == "!=" else self.name
         if name in COMPARISON_OPS:
             self.advance()
             if self.name == "=":
                 raise self.error_at(self.index, "equal is written with one =")
-            return self.node(NodeKind.CALL, name, first, (own, self.value(kind)))
+            return self.node(NodeKind.CALL, name, first, (attribute, self.value(kind)))
         if self.skip("is"):
             negated = self.skip("not")
             self.expect("null", "after IS")
-            part = self.node(NodeKind.CALL, "isnull", first, (own,))
+            part = self.node(NodeKind.CALL, "isnull", first, (attribute,))
         else:
             negated = self.skip("not")
-            part = self._listed(first, kind, own)
+            part = self._keyword_condition(first, kind, attribute)
         return self.node(NodeKind.CALL, "not", first, (part,)) if negated else part
 
-    def _listed(self, first: int, kind: NodeKind, own: ParseNode) -> ParseNode:
+    def _keyword_condition(self, first: int, kind: NodeKind, attribute: ParseNode) -> ParseNode:
         if self.skip("like"):
-            return self.node(NodeKind.CALL, "like", first, (own, self.value(kind)))
+            return self.node(NodeKind.CALL, "like", first, (attribute, self.value(kind)))
         if self.skip("between"):
             low = self.value(kind)
             self.expect("and", "between the two ends of BETWEEN")
-            return self.node(NodeKind.CALL, "between", first, (own, low, self.value(kind)))
+            return self.node(NodeKind.CALL, "between", first, (attribute, low, self.value(kind)))
         if self.skip("in"):
             opening = self.index
             self.expect("(", "after IN")
@@ -322,24 +334,24 @@ class SubscriptionReader(Cursor):
             while self.skip(","):
                 items.append(self.value(kind))
             self.expect(")", "to close a list")
-            listed = self.node(NodeKind.LIST, None, opening, tuple(items))
-            return self.node(NodeKind.CALL, "in", first, (own, listed))
+            item_list = self.node(NodeKind.LIST, None, opening, tuple(items))
+            return self.node(NodeKind.CALL, "in", first, (attribute, item_list))
         raise self.unexpected("one of = <> < <= > >= LIKE BETWEEN IN IS, perhaps with NOT,")
 
     def value(self, kind: NodeKind) -> ParseNode:
-        """The value of a type, or the name that stands for one."""
+        """Read a value of a type, or a name that has such a value."""
         first = self.index
         if kind is NodeKind.NUMBER:
             return self.leaf(kind, self.quantity("a number"), first)
-        written = self.texts[first]
-        if is_string(written):
+        text = self.texts[first]
+        if is_string(text):
             self.advance()
-            return self.leaf(kind, string_of(written), first)
-        if not is_name(written):
+            return self.leaf(kind, string_of(text), first)
+        if not is_name(text):
             raise self.unexpected("a string in double quotes")
         value = self.named("a string in double quotes")
         if not isinstance(value, str):
-            raise self.error_at(first, f"{written} is to be a string; saw {short_repr(value)}")
+            raise self.error_at(first, f"{text} is to be a string; saw {short_repr(value)}")
         return self.leaf(kind, self._checked(value, first), first)
 
     def _checked(self, value: str, token: int) -> str:
@@ -351,7 +363,7 @@ class SubscriptionReader(Cursor):
         return str(value)
 
     def quantity(self, what: str) -> int | float:
-        """The number here, with its sign, or what a name stands for."""
+        """Read a number with its sign, or a name whose value is a number."""
         first = self.index
         sign = _SIGNS.get(self.name)
         if sign is not None:
@@ -372,16 +384,16 @@ class SubscriptionReader(Cursor):
         )
 
     def named(self, what: str) -> object:
-        """What the name here stands for."""
+        """Read a name. Return its value."""
         token = self.advance()
-        written = self.texts[token]
-        if written not in self._settings.values:
+        name = self.texts[token]
+        if name not in self._settings.values:
             raise self.error_at(
                 token,
-                f"{what} is expected here; {excerpt(written)} is a name without a value: "
-                f"give one in values={{{short_repr(written)}: ...}}",
+                f"{what} is expected here; {excerpt(name)} is a name without a value: "
+                f"give one in values={{{short_repr(name)}: ...}}",
             )
-        return self._settings.values[written]
+        return self._settings.values[name]
 
 
 def _parts_of(condition: Condition) -> tuple[Condition, ...]:

@@ -1,4 +1,4 @@
-"""Subscriptions of OPS4ST, as expressions or composites, and back into the notation."""
+"""`parse_ops4st` and `render_ops4st`, which read and write subscriptions in the notation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fencepost.cql2 import ast
 from fencepost.cql2.ast import Condition, Value
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import short_repr
-from fencepost.papers.events.notation.location_conditions import placed
+from fencepost.papers.events.notation.location_conditions import to_operator
 from fencepost.papers.events.notation.notation_reader import (
     Composed,
     Node,
@@ -26,7 +26,7 @@ from fencepost.papers.events.notation.notation_reader import (
     read_subscription,
 )
 
-_ARGUMENT, _SUBJECT = "a", "b"
+_ARGUMENT, _SUBJECT = "a", "b"  # names of members: in an operator's brackets, and behind it
 
 
 def parse_ops4st(
@@ -40,37 +40,39 @@ def parse_ops4st(
     geometry: str = "geometry",
     values: Mapping[str, object] | None = None,
 ) -> Condition | Composite:
-    """The expression of a subscription on one event, or the composite of one on several.
+    """Read a subscription: as an expression if it is about one event, else as a composite.
 
     Parameters
     ----------
     text : str
         In the notation of OPS4ST; ``docs/ops4st.md`` has its grammar and meaning.
     id, within_s, subscriber
-        Of the composite, where it is one: see `Composite`. The notation has no window of time, so
-        `within_s` must be given; the id is the text if left out. Composites within it are called
-        after it, and have its window.
+        Parameters of the composite, see `Composite`. The notation has no time window, so a
+        composite needs `within_s`. Without an `id`, the text is the id. The ids of nested
+        composites begin with this id, and nested composites have the same window.
     same_place_m : float, optional
-        The distance of ``SPL`` where the text has none and the region is no circle.
+        The distance of ``SPL`` if the text has none and the region is not a circle.
     tolerance : float
-        How far a distance may be off in ``DIST(R;=;l)`` where the text has no tolerance.
+        The tolerance of ``DIST(R;=;l)`` if the text has none.
     geometry : str
         The attribute that holds the location of an event.
     values : mapping of str to number or str, optional
-        What names stand for, where the text has names in place of values: ``{"x": 3, "y": 4}``.
+        The values of names that the text has instead of numbers or strings:
+        ``{"x": 3, "y": 4}``.
 
     Returns
     -------
     Condition or Composite
-        A condition is the tree that CQL2 gives, and goes to `Matcher.subscribe`. In a composite the
-        subscription in an operator's brackets is the member "a", the one behind it "b".
+        A condition is a tree of CQL2, which `Matcher.subscribe` accepts. In a composite, the
+        subscription in an operator's brackets is the member "a", the subscription behind the
+        operator is the member "b".
 
     Raises
     ------
     LanguageError
-        Where the text cannot be read, at the place.
+        If the text cannot be read; the error shows the position.
     ModelError
-        Where a composite lacks its window.
+        If a composite has no window.
 
     Examples
     --------
@@ -83,9 +85,9 @@ within_s=60.0)
     """
     if not isinstance(text, str):
         raise LanguageError(f"a subscription in OPS4ST is text; saw {short_repr(text)}; give a str")
-    near = None if same_place_m is None else _length("same_place_m", same_place_m)
-    slack = _length("tolerance", tolerance)
-    node = read_subscription(text, Settings(geometry, near, slack, values or {}))
+    same_place = None if same_place_m is None else _length("same_place_m", same_place_m)
+    settings = Settings(geometry, same_place, _length("tolerance", tolerance), values or {})
+    node = read_subscription(text, settings)
     if not isinstance(node, Composed):
         return node
     return _composite(node, text if id is None else id, within_s, subscriber)
@@ -108,7 +110,7 @@ def _composite(
         right = _ARGUMENT
         members[_ARGUMENT] = _member(node.argument, f"{id}.{_ARGUMENT}", within_s)
     members[_SUBJECT] = _member(node.subject, f"{id}.{_SUBJECT}", within_s)
-    where = [MemberCondition(node.asked, _SUBJECT, right)]
+    where = [MemberCondition(node.operator, _SUBJECT, right)]
     return Composite(id, members, where, within_s, subscriber)
 
 
@@ -117,17 +119,17 @@ def _member(node: Node, id: str, within_s: float | None) -> Member:
 
 
 def render_ops4st(subscription: Condition | Composite, *, geometry: str = "geometry") -> str:
-    """The text of an expression or a composite in the notation of OPS4ST.
+    """Write an expression or a composite in the notation of OPS4ST.
 
-    Of an expression, what is about places comes first; of a composite, the names of members and
-    the window of time are not said.
+    The operators of an expression come before its predicates. The names of a composite's members
+    and its window are lost.
 
     Raises
     ------
     LanguageError
-        Where the notation cannot say it: other expressions than conjunctions of places and
-        predicates; composites of more than two members, with more or less than one condition, or
-        whose parts have another window.
+        If the notation cannot express it: an expression that is not a conjunction of operators and
+        predicates; a composite with more than two members, with no or several conditions, or with
+        a nested composite that has another window.
     """
     if not isinstance(subscription, Composite):
         return render_condition(subscription, geometry)
@@ -137,8 +139,8 @@ def render_ops4st(subscription: Condition | Composite, *, geometry: str = "geome
     left, right = condition.left, condition.right
     if not isinstance(left, str) or {*condition.names} != {*subscription.members}:
         raise _unsayable(subscription, "one or two members")
-    nested = [one for one in subscription.members.values() if isinstance(one, Composite)]
-    if any(one.within_s != subscription.within_s for one in nested):
+    nested = [member for member in subscription.members.values() if isinstance(member, Composite)]
+    if any(member.within_s != subscription.within_s for member in nested):
         raise _unsayable(subscription, "one window of time for all parts")
     if isinstance(right, Region):
         if not nested:
@@ -157,71 +159,72 @@ def _unsayable(composite: Composite, what: str) -> LanguageError:
 
 
 def render_condition(condition: Condition, geometry: str = "geometry") -> str:
-    """A condition on one event: operators with regions, then the predicates in brackets.
-
-    What is about the place comes first, in the order of the condition, and all the rest behind it.
+    """Write a condition on one event: its operators with regions, then its predicates in brackets.
 
     Raises
     ------
     LanguageError
-        Where the notation cannot say it.
+        If the notation cannot express it.
     """
     parts = condition.parts if isinstance(condition, ast.And) else (condition,)
     operators: list[str] = []
     predicates: list[str] = []
     for part in parts:
-        found = placed(part, ast.Property(geometry))
-        if found is not None:
-            asked, region = found
-            operators.append(render_operator(asked, render_region(region), of_region=True))
+        operator_and_region = to_operator(part, ast.Property(geometry))
+        if operator_and_region is not None:
+            operator, region = operator_and_region
+            operators.append(render_operator(operator, render_region(region), of_region=True))
         elif part != ast.Boolean(True):
             predicates.append(_predicate(part))
     return "".join(operators) + "(" + ";".join(predicates) + ")"
 
 
-def render_operator(asked: Predicate, argument: str, of_region: bool) -> str:
-    """An operator, given what stands in its brackets first."""
-    match asked.operator:
+def render_operator(operator: Predicate, argument: str, of_region: bool) -> str:
+    """Write an operator.
+
+    argument : the text of the region or the subscription in its brackets.
+    """
+    match operator.operator:
         case Operator.IN:
             return f"@({argument})" if of_region else f"IN({argument})"
         case Operator.OVLP:
             return f"OVLP({argument})"
         case Operator.SPL:
-            return f"SPL({argument};{asked.distance!r})"
-    assert asked.compare is not None
-    tolerance = f";{asked.tolerance!r}" if asked.compare is ast.ComparisonOp.EQ else ""
-    return f"DIST({argument};{asked.compare.value};{asked.distance!r}{tolerance})"
+            return f"SPL({argument};{operator.distance!r})"
+    assert operator.compare is not None
+    tolerance = f";{operator.tolerance!r}" if operator.compare is ast.ComparisonOp.EQ else ""
+    return f"DIST({argument};{operator.compare.value};{operator.distance!r}{tolerance})"
 
 
 def render_region(region: Region) -> str:
-    """A region: points, or a circle.
+    """Write a region: points, or a circle.
 
     Raises
     ------
     LanguageError
-        Where it is no point, line of two points or convex polygon.
+        If it is not a point, a line of two points or a convex polygon.
     """
-    place = region.geometry.value
+    geometry = region.geometry.value
     if region.radius:
-        return f"Circle({place.x!r},{place.y!r},{region.radius!r})"
-    own = ast.Property("geometry")
-    known = placed(
-        ast.SpatialCondition(ast.SpatialFunction.S_INTERSECTS, own, region.geometry), own
+        return f"Circle({geometry.x!r},{geometry.y!r},{region.radius!r})"
+    location = ast.Property("geometry")
+    operator_and_region = to_operator(
+        ast.SpatialCondition(ast.SpatialFunction.S_INTERSECTS, location, region.geometry), location
     )
-    if known is None:
+    if operator_and_region is None:
         raise LanguageError(
-            f"OPS4ST has points, circles and convex polygons only; saw {short_repr(place)}; "
+            f"OPS4ST has points, circles and convex polygons only; saw {short_repr(geometry)}; "
             "keep it in CQL2, or in the JSON of the composite"
         )
-    points = place.exterior.coords[:-1] if place.geom_type == "Polygon" else place.coords
+    points = geometry.exterior.coords[:-1] if geometry.geom_type == "Polygon" else geometry.coords
     return ",".join(f"({float(x)!r},{float(y)!r})" for x, y, *_ in points)
 
 
 def _predicate(part: Condition) -> str:
     match part:
         case ast.Comparison(op, ast.Property(name), value):
-            kind, written = _literals([value], part)
-            return f"{kind}:{_name(name)}{op.value}{written[0]}"
+            kind, literals = _literals([value], part)
+            return f"{kind}:{_name(name)}{op.value}{literals[0]}"
         case ast.IsNull(ast.Property(name)):
             return f"STRING:{_name(name)} IS NULL"
         case ast.Not(ast.IsNull(ast.Property(name))):
@@ -234,35 +237,35 @@ def _predicate(part: Condition) -> str:
 
 
 def _worded(part: Condition, whole: Condition) -> tuple[str, str, str]:
-    """The type, the attribute and the rest of a condition whose operator is a word."""
+    """Return the type, the attribute and the rest of a condition with BETWEEN, IN or LIKE."""
     match part:
         case ast.Between(ast.Property(name), low, high):
             kind, (first, second) = _literals([low, high], whole)
             return kind, name, f"BETWEEN {first} AND {second}"
         case ast.In(ast.Property(name), items) if items:
-            kind, written = _literals(items, whole)
-            return kind, name, f"IN ({', '.join(written)})"
+            kind, literals = _literals(items, whole)
+            return kind, name, f"IN ({', '.join(literals)})"
         case ast.Like(ast.Property(name), ast.String() as pattern):
-            kind, written = _literals([pattern], whole)
-            return kind, name, f"LIKE {written[0]}"
+            kind, literals = _literals([pattern], whole)
+            return kind, name, f"LIKE {literals[0]}"
     raise _unsayable_condition(whole)
 
 
 def _literals(values: Iterable[Value], whole: Condition) -> tuple[str, list[str]]:
-    """The type of some literals, and each as it is written."""
-    kinds, written = set(), []
+    """Return the common type of literals, and the text of each."""
+    kinds, literals = set(), []
     for value in values:
         if isinstance(value, ast.Number):
             kinds.add("ARITH")
-            written.append(repr(value.value))
+            literals.append(repr(value.value))
         elif isinstance(value, ast.String):
             kinds.add("STRING")
-            written.append(_quoted(value.value))
+            literals.append(_quoted(value.value))
         else:
             raise _unsayable_condition(whole)
     if len(kinds) != 1:
         raise _unsayable_condition(whole)
-    return kinds.pop(), written
+    return kinds.pop(), literals
 
 
 def _name(name: str) -> str:

@@ -178,7 +178,7 @@ class _Run:
         found = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
         if self._limits is None and isinstance(self._sink, Nowhere):
             return _Found(Matches(found.events, _NONE, _NONE), bad, len(found))
-        used, codes = found.numbered()
+        used, codes = found.dictionary_encode()
         ids = found.names("id", used)
         rank = pc.rank(ids, tiebreaker="first").to_numpy()
         scores = None

@@ -102,7 +102,7 @@ def parse_expiry(value: object) -> int:
     return max(min(instant, int(NEVER_EXPIRES)), 0)
 
 
-# ------------------------------------------------------------------------------------------ reading
+# ----------------------------------------------------------------------------------------- reading
 
 
 def compile_subscription(
@@ -173,7 +173,7 @@ def _subscription(
 
 
 def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Return the rows of a table as mappings, with their numbers; append unreadable rows to `bad`."""
+    """Return the numbered rows of a table as mappings; append unreadable rows to `bad`."""
     try:
         if isinstance(table, (pa.Table, pa.RecordBatch)):
             if len(set(table.schema.names)) < table.num_columns:

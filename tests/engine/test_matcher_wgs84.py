@@ -271,7 +271,7 @@ def test_coordinates_that_are_no_lon_lat(bad: str) -> None:
         matcher.compact()
     explained = matcher.explain(given, "near")
     assert explained.outcome is None
-    assert "antimeridian" in explained.found.unusable[0].problem
+    assert "antimeridian" in explained.finding.unusable[0].problem
 
 
 def test_boxes_beyond_the_earth_are_refused() -> None:
@@ -326,15 +326,15 @@ def test_an_explanation_is_in_metres() -> None:
     matcher.subscribe("same", "S_SAMEPLACE(g, BBOX(24, 59, 26, 61), 1e6)")
     given = {"g": "POINT(24 60)"}
     right = WGS84.inv(24, 60, 25, 60)[2]
-    found = matcher.explain(given, "near").found
+    found = matcher.explain(given, "near").finding
     assert found.unit == "m"
     assert found.distance == pytest.approx(right, abs=1e-6)
     assert found.off_by == pytest.approx(right - 1000, abs=1e-6)
     assert f"the distance is {right:.10g} m; off by {right - 1000:.10g} m" in str(
         matcher.explain(given, "near")
     )
-    assert matcher.explain(given, "same").found.distance == pytest.approx(right, abs=1e-6)
-    apart = matcher.explain(given, "in").found
+    assert matcher.explain(given, "same").finding.distance == pytest.approx(right, abs=1e-6)
+    apart = matcher.explain(given, "in").finding
     assert apart.relation == "disjoint"
     assert apart.as_dict()["unit"] == "m"
     assert 1e6 < (apart.distance or 0) < 1.1e6

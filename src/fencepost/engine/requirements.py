@@ -230,7 +230,7 @@ def _check_requirements(
     kind[lists[_requires_words(conditions, lists)]] = WORD
     bounding_boxes = bounding_boxes_of(checks, shapes)
     boxes = bounding_boxes.hulls()
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # an unbounded box requires nothing
         extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
     kind[bounding_boxes.must_meet_box() & np.isfinite(extent)] = PLACE
     is_split = np.zeros(len(checks), bool)

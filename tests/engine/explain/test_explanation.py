@@ -45,7 +45,7 @@ def explained(expression: str, **event: object) -> Explanation:
 def found(expression: str) -> dict[str, object]:
     """What was found, as JSON says it."""
     told: Any = json.loads(json.dumps(explained(expression).as_dict(), allow_nan=False))
-    return told["found"]  # type: ignore[no-any-return]
+    return told["finding"]  # type: ignore[no-any-return]
 
 
 HOUR, DAY = 3600.0, 86400.0
@@ -157,11 +157,11 @@ def test_under_a_not_it_is_off_where_it_holds(expression: str, wanted: dict[str,
         assert inner.outcome is False
         while inner.parts:
             [inner] = inner.parts
-        assert (inner.outcome, inner.found.as_dict()) == (True, wanted)
+        assert (inner.outcome, inner.finding.as_dict()) == (True, wanted)
 
 
 @pytest.mark.parametrize(
-    ("expression", "attribute", "seen", "asked"),
+    ("expression", "attribute", "seen", "expected"),
     [
         ("gone > 3", "gone", "missing", "a number"),
         ("kind > 3", "kind", "a string", "a number"),
@@ -191,15 +191,15 @@ def test_under_a_not_it_is_off_where_it_holds(expression: str, wanted: dict[str,
 def test_why_a_condition_is_unknown(expression: str, attribute: str, seen: str, asked: str) -> None:
     assert explained(expression).outcome is None
     assert found(expression) == {
-        "unusable": [{"attribute": attribute, "seen": seen, "asked": asked}]
+        "unusable": [{"attribute": attribute, "seen": seen, "expected": expected}]
     }
 
 
 def test_what_is_wrong_with_a_geometry() -> None:
-    [one] = explained("S_INTERSECTS(broken, POINT(1 1))").found.unusable
-    assert (one.seen, one.asked) == ("a string", "a geometry")
+    [one] = explained("S_INTERSECTS(broken, POINT(1 1))").finding.unusable
+    assert (one.seen, one.expected) == ("a string", "a geometry")
     assert one.problem == "a ring touches or crosses itself at (0.5, 0.5)"
-    [one] = explained("S_INTERSECTS(kind, POINT(1 1))").found.unusable
+    [one] = explained("S_INTERSECTS(kind, POINT(1 1))").finding.unusable
     assert "no WKT" in one.problem
 
 
@@ -239,17 +239,17 @@ def test_the_lines() -> None:
 
 
 def test_strings_too_long_to_compare_spellings_of() -> None:
-    assert explained(f"kind = '{'a' * 65}'", kind="a" * 64).found.nearest is None
-    assert explained(f"kind = '{'a' * 63}'", kind="a" * 65).found.nearest is None
-    assert explained(f"kind = '{'a' * 63}'", kind="a" * 64).found.nearest == "a" * 63
+    assert explained(f"kind = '{'a' * 65}'", kind="a" * 64).finding.nearest is None
+    assert explained(f"kind = '{'a' * 63}'", kind="a" * 65).finding.nearest is None
+    assert explained(f"kind = '{'a' * 63}'", kind="a" * 64).finding.nearest == "a" * 63
 
 
 def test_of_a_matcher() -> None:
     matcher = fp.Matcher()
     matcher.subscribe("storm", "wind > 30 AND S_DWITHIN(geometry, POINT(4 4), 2)")
     wind, place = matcher.explain(EVENT, "storm").parts
-    assert wind.found.off_by == 3.5
-    assert place.found.off_by == pytest.approx(3.0)
+    assert wind.finding.off_by == 3.5
+    assert place.finding.off_by == pytest.approx(3.0)
 
 
 # Of lengths near 1e-199 Shapely makes infinite distances, so there are none.

@@ -95,7 +95,7 @@ VALID_FORMS: list[Callable[[BaseGeometry], object]] = [
     lambda g: shapely.force_3d(g, 7.0),
     lambda g: shapely.to_wkb(shapely.set_srid(g, 4326), include_srid=True),
 ]
-PLACES = st.one_of(
+GEOMETRY_VALUES = st.one_of(
     st.builds(lambda form, g: form(g), _pick(VALID_FORMS), GEOMETRIES),
     st.builds(lambda form, g: form(g), _pick(VALID_FORMS[:5]), _pick(BROKEN)),
     _pick(UNUSABLE),
@@ -192,8 +192,8 @@ BY_NAME: dict[str, SearchStrategy[Any]] = {
     "s": TEXTS,
     "r": TEXTS,
     "b": st.sampled_from(BOOLEANS),
-    "g": PLACES,
-    "h": PLACES,
+    "g": GEOMETRY_VALUES,
+    "h": GEOMETRY_VALUES,
     "t": _pick(TIMES),
     "u": _pick(TIMES),
     "i": INTERVALS,

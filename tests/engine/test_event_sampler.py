@@ -233,7 +233,7 @@ def test_threads_that_sample_together() -> None:
 
 
 def skewed() -> tuple[list[dict[str, str]], pa.Table]:
-    """Return subscriptions of 20 kinds with narrow intervals, and events that are all of one kind."""
+    """Return subscriptions of 20 kinds with narrow intervals, and events of a single kind."""
     low = np.random.default_rng(1).uniform(0, 100, 1000)
     subscriptions = [
         {"id": f"s{k:03}", "expression": f"kind = 'k{k % 20}' AND n BETWEEN {x} AND {x + 3}"}

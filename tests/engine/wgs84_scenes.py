@@ -138,7 +138,9 @@ def random_event(rng: random.Random, geometry: BaseGeometry) -> Event:
     }
 
 
-def is_sure(a: BaseGeometry, b: BaseGeometry, distances: tuple[float, float], d: float) -> bool:
+def is_decidable(
+    a: BaseGeometry, b: BaseGeometry, distances: tuple[float, float], d: float
+) -> bool:
     """Return whether the distances of geometries and centroids are clearly on one side of a bound.
 
     Geometries that touch across the antimeridian, or at a pole, need not be within 0 metres.

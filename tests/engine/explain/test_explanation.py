@@ -255,7 +255,7 @@ def test_explain_of_a_matcher() -> None:
 # No tiny coordinates: Shapely returns infinite distances for lengths near 1e-199.
 COORDINATES = (st.integers(-20, 20) | st.integers(-9999, 9999)).map(lambda n: n / 8)
 POSITIONS = st.tuples(COORDINATES, COORDINATES)
-PLACES = st.one_of(
+GEOMETRIES = st.one_of(
     POSITIONS.map(shapely.Point),
     st.lists(POSITIONS, min_size=2, max_size=5, unique=True).map(shapely.LineString),
     st.lists(POSITIONS, min_size=2, max_size=5, unique=True).map(shapely.MultiPoint),
@@ -265,7 +265,7 @@ PLACES = st.one_of(
 )
 
 
-@given(PLACES, PLACES)
+@given(GEOMETRIES, GEOMETRIES)
 def test_distances_against_shapely(a: Any, b: Any) -> None:
     left, right = Shapes.read_one(a), Shapes.read_one(b)
     expected = shapely.distance(a, b)

@@ -22,14 +22,14 @@ DECORATORS = {
 
 
 def dispatchers_imported() -> dict[str, Any]:
-    """The kernels that modules without kernels of their own import, by name."""
-    found: dict[str, Any] = {}
+    """Return by name the kernels that are imported by modules without kernels of their own."""
+    dispatchers: dict[str, Any] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        names = {f"{node.module}.{own.name}": own.name for node in imports for own in node.names}
+        names = {f"{n.module}.{alias.name}": alias.name for n in imports for alias in n.names}
         if "kernels" in path.relative_to(PACKAGE).parts or DECORATORS & names.keys():
-            continue  # what kernels call is compiled with them
+            continue  # a kernel is compiled together with the kernels that it calls
         attributes = {
             (node.value.id, node.attr)
             for node in ast.walk(tree)
@@ -46,8 +46,8 @@ def dispatchers_imported() -> dict[str, Any]:
                 for owner, part in attributes
                 if owner == name
             ]
-            found.update((key, one) for key, one in parts if is_kernel(one))
-    return found
+            dispatchers.update((key, part) for key, part in parts if is_kernel(part))
+    return dispatchers
 
 
 def is_kernel(value: object) -> bool:
@@ -64,7 +64,7 @@ def test_every_kernel_called_from_python_is_compiled_and_none_twice() -> None:
         step()
     kernels = dispatchers_imported()
     assert len(kernels) > 50
-    missing = sorted(name for name, own in kernels.items() if not own.overloads)
+    missing = sorted(name for name, kernel in kernels.items() if not kernel.overloads)
     assert not missing, f"the warm-up does not call {', '.join(missing)}"
     before = code_files()
     for _, step in [*warmup.steps(), *warmup.steps_beside()]:
@@ -72,6 +72,6 @@ def test_every_kernel_called_from_python_is_compiled_and_none_twice() -> None:
     assert code_files() - before == set()
 
 
-def test_steps_have_names_of_their_own() -> None:
+def test_steps_have_distinct_names() -> None:
     names = [name for name, _ in [*warmup.steps(), *warmup.steps_beside()]]
     assert len(set(names)) == len(names)

@@ -315,7 +315,7 @@ def is_public(module: str, name: str | None) -> bool:
     return not module or (name is None and (SOURCES / module.replace(".", "/")).is_dir())
 
 
-def tested_modules(path: Path) -> set[str]:
+def modules_under_test(path: Path) -> set[str]:
     """Return the modules that a test file may import in full."""
     place = path.relative_to(TESTS)
     mirrored = ".".join(place.with_name(path.stem.removeprefix("test_")).parts)
@@ -346,7 +346,7 @@ def place_of(path: Path) -> str:
 @pytest.mark.parametrize("path", FILES, ids=place_of)
 def test_only_public_names_are_used(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    place, allowed = place_of(path), tested_modules(path)
+    place, allowed = place_of(path), modules_under_test(path)
     wrong = [
         f"line {line}: fencepost.{module}" + (f", {name}" if name else "")
         for line, module, name in imports(tree)

@@ -20,7 +20,7 @@ from fencepost.engine import Matcher
 from fencepost.errors import IndexingError, LanguageError, ModelError
 from fencepost.filters import evaluate_near, measure_distance
 from fencepost.geometry import Shapes, Space
-from tests.engine.earth import (
+from tests.engine.wgs84_scenes import (
     FORMS,
     LOCATIONS,
     TOLERANCE_M,

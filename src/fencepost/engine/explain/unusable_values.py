@@ -130,9 +130,9 @@ def _accepted_types(condition: ast.Condition, event: EventValues) -> Iterator[tu
                 spans = (_TIME, _SPAN) if isinstance(side, ast.Property) else (_TIME,)
                 yield from _all_as(side, *spans)
         case ast.ArrayCondition(_, left, right):
-            for side, other in ((left, right), (right, left)):
+            for operand, other in ((left, right), (right, left)):
                 types = (_LIST, _STRING) if _are_words(other) else (_LIST,)
-                yield from _all_as(side, *types)
+                yield from _all_as(operand, *types)
 
 
 def _same_type(

@@ -1,4 +1,4 @@
-"""`match_table`, `match_pairs`: match a table of events, in blocks and on several threads."""
+"""`match_table` and `match_pairs` match a table of events, in blocks and on several threads."""
 
 from __future__ import annotations
 

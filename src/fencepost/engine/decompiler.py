@@ -1,4 +1,4 @@
-"""`condition_of`: rebuild the condition of a subscription that was added as columns.
+"""`condition_of` rebuilds the condition of a subscription that was added as columns.
 
 Such a subscription has no stored expression; its segment holds its checks or its postings.
 `replace_geometry` returns the condition of a subscription that moves.
@@ -38,9 +38,9 @@ def condition_of(segment: SegmentReader, row: int, columns: ColumnRegistry) -> a
     arrays = segment.arrays
     number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))
     low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
-    reader = _SegmentReader(arrays)
+    operands = _CheckOperands(arrays)
     return condition_of_filter(
-        tuple(_term(check, columns, reader) for check in arrays.checks[low:high])
+        tuple(_term(check, columns, operands) for check in arrays.checks[low:high])
     )
 
 
@@ -65,8 +65,8 @@ def _filter_of_postings(
         column = columns.of(Storage.LIST)[group["list_column"]]
         low, high = arrays.postings.rest_start[entry], arrays.postings.rest_start[entry + 1]
         rest = arrays.postings.rest[low:high].tolist()
-        reader = _SegmentReader(arrays)
-        keys = sorted(map(reader.string_at, [word, *rest] if word is not None else []))
+        operands = _CheckOperands(arrays)
+        keys = sorted(map(operands.string_at, [word, *rest] if word is not None else []))
         words = tuple(ast.String(key[1:].decode()) for key in keys)
         terms.append(
             Term(ListCheck(column, ast.ArrayFunction.A_CONTAINS, ast.ListLiteral(words)), False)
@@ -74,15 +74,17 @@ def _filter_of_postings(
     return tuple(terms)
 
 
-def _term(check: Any, columns: ColumnRegistry, reader: _SegmentReader) -> Term:
+def _term(check: Any, columns: ColumnRegistry, operands: _CheckOperands) -> Term:
     kind = KINDS[check["kind"]]
     assert kind.decode is not None
     column = columns.of(kind.storage)[check["column"]]
-    return Term(kind.decode(check, column, reader), bool(check["flags"] & check_evaluation.NEGATED))
+    return Term(
+        kind.decode(check, column, operands), bool(check["flags"] & check_evaluation.NEGATED)
+    )
 
 
-class _SegmentReader:
-    """Reads what the checks of a segment refer to by number."""
+class _CheckOperands:
+    """Strings, sets and geometries to which the checks of a segment refer by number."""
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self._arrays = arrays

@@ -1,4 +1,4 @@
-"""`KernelRunner`: runs the matching kernels over the segments of a snapshot.
+"""`KernelRunner` runs the matching kernels over the segments of a snapshot.
 
 The kernels report pairs whose distance is too close to its bound for floating point; the runner
 decides these pairs exactly.

@@ -176,9 +176,9 @@ def simplify(
     rule 2 drops wind <> 0: wind > 10 implies it
     rule 3 drops wind > 20: wind > 10 covers it
     """
-    meaning = parse_space(space)
-    condition = parse(expression, meaning)
-    filters = _filters_of(condition, meaning, Tokenizer.without(stop_words))
+    coordinate_space = parse_space(space)
+    condition = parse(expression, coordinate_space)
+    filters = _filters_of(condition, coordinate_space, Tokenizer.without(stop_words))
     return _simplification(expression, condition, filters, simplifier.simplify(filters))
 
 

@@ -47,7 +47,7 @@ DeadLetters = list[tuple[int, str]]
 
 
 class Matcher:
-    """An index of subscriptions that finds those an event matches.
+    """An index that finds the subscriptions that an event matches.
 
     A subscription is a CQL2 expression over the attributes of events: geometries, words, numbers,
     strings and times.

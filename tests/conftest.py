@@ -1,7 +1,8 @@
-"""Hypothesis profiles, and which tests come first. No deadline: a first call may compile a kernel.
+"""Hypothesis profiles, and the order of tests.
 
-`ci` (the default) always draws the same examples, so that the gate does not depend on luck;
-`explore` draws new ones, many more; choose with HYPOTHESIS_PROFILE=explore.
+The profile `ci`, the default, always draws the same examples, so that the gate does not depend on
+chance. HYPOTHESIS_PROFILE=explore draws many new examples. There is no deadline, because a first
+call may compile a kernel.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no process waits for another one in the end.
+    """Run long tests first, so that processes finish at about the same time.
 
-    First come tests that must share a process, then single ones that are slow.
+    Tests that must share a process come first, then other slow tests.
     """
     items.sort(
         key=lambda item: (

@@ -1,10 +1,10 @@
 """Seeded families of valid geometries that are likely to be in contact.
 
-A *scene* is a handful of geometries made from the same few coordinates, so that any two of them
-tend to share vertices, edges or nearly so; `pairs` pairs them up. Most families differ only in
-their pool of coordinates: whatever can be drawn from a pool (points, lines, polygons with
-holes, several of a kind) is drawn from it by `drawn`, and kept if the reference finds it valid.
-Validity is always the reference's exact verdict, never that of GEOS or of the kernels.
+A *scene* is a handful of geometries made from the same few coordinates, so that two of them often
+share vertices or edges, or nearly do; `pairs` pairs them. Most families differ only in their pool
+of coordinates. `draw_geometry` draws geometries of all kinds from a pool, and keeps those that the
+reference finds valid. Validity is always decided exactly by the reference, never by GEOS or by the
+kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, islice, pairwise, product
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -46,13 +46,12 @@ MAGNITUDES = [
 
 
 def pairs(family: str, seed: int, count: int) -> list[Pair]:
-    """`count` pairs of valid geometries, always the same for the same arguments."""
+    """Return `count` pairs of valid geometries, the same for the same arguments."""
     rng = random.Random(f"{family} {seed}")
-    endless = _endless_pairs(FAMILIES[family], rng)
-    return [next(endless) for _ in range(count)]
+    return list(islice(_iter_pairs(FAMILIES[family], rng), count))
 
 
-def _endless_pairs(scene: Callable[[random.Random], Scene], rng: random.Random) -> Iterator[Pair]:
+def _iter_pairs(scene: Callable[[random.Random], Scene], rng: random.Random) -> Iterator[Pair]:
     while True:
         geometries = scene(rng)
         for a, b in combinations(geometries, 2):
@@ -68,11 +67,18 @@ def is_valid(geometry: BaseGeometry) -> bool:
 # ---------------------------------------------------------------------------- drawing from a pool
 
 
-def drawn(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
-    """A geometry of any kind with all its vertices in the pool."""
+def draw_geometry(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
+    """Draw a geometry of any kind with all vertices from the pool."""
     kinds: list[Callable[[random.Random, Sequence[XY]], BaseGeometry | None]] = [
-        *(drawn_points, drawn_line, drawn_lines, drawn_boundary),
-        *(drawn_polygon, drawn_polygon, drawn_holed, drawn_holed, drawn_parts, drawn_parts),
+        *(draw_points, draw_line, draw_lines, draw_boundary),
+        *(
+            draw_polygon,
+            draw_polygon,
+            draw_holed_polygon,
+            draw_holed_polygon,
+            draw_multipolygon,
+            draw_multipolygon,
+        ),
     ]
     while True:
         geometry = rng.choice(kinds)(rng, pool)
@@ -80,14 +86,14 @@ def drawn(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
             return geometry
 
 
-def drawn_points(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
+def draw_points(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
     if rng.random() < 0.4:
         return Point(rng.choice(pool))
     return MultiPoint(rng.choices(pool, k=rng.randint(1, 4)))
 
 
-def drawn_line(rng: random.Random, pool: Sequence[XY]) -> LineString:
-    """A line that may be closed, cross, touch or retrace itself, and repeat vertices."""
+def draw_line(rng: random.Random, pool: Sequence[XY]) -> LineString:
+    """Draw a line, which may be closed, cross, touch or retrace itself, and repeat vertices."""
     while True:
         vertices = rng.choices(pool, k=rng.randint(2, 5))
         if rng.random() < 0.2:
@@ -96,9 +102,9 @@ def drawn_line(rng: random.Random, pool: Sequence[XY]) -> LineString:
             return LineString(vertices)
 
 
-def drawn_lines(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
-    """Lines that share ends more often than not, an odd or even number of them."""
-    lines = [list(drawn_line(rng, pool).coords) for _ in range(rng.randint(1, 4))]
+def draw_lines(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
+    """Draw one or more lines, which often share ends."""
+    lines = [list(draw_line(rng, pool).coords) for _ in range(rng.randint(1, 4))]
     hub = rng.choice(pool)
     for line in lines:
         if rng.random() < 0.5 and line[1] != hub:
@@ -106,17 +112,17 @@ def drawn_lines(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry:
     return MultiLineString([line for line in lines if len({*line}) > 1] or lines[:1])
 
 
-def drawn_boundary(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry | None:
-    """The boundary of a polygon, as a line."""
-    polygon = drawn_polygon(rng, pool)
+def draw_boundary(rng: random.Random, pool: Sequence[XY]) -> BaseGeometry | None:
+    """Draw the boundary of a polygon, as a line."""
+    polygon = draw_polygon(rng, pool)
     return polygon and LinearRing(polygon.exterior)
 
 
-def drawn_polygon(rng: random.Random, pool: Sequence[XY]) -> Polygon | None:
+def draw_polygon(rng: random.Random, pool: Sequence[XY]) -> Polygon | None:
     for _ in range(6):
         vertices = rng.sample(pool, min(len(pool), rng.choice((3, 3, 4, 4, 5, 6))))
         if rng.random() < 0.5:
-            # Around their middle: almost always a simple ring, however many there are.
+            # Sorted by angle around the centre, vertices nearly always make a simple ring.
             x = sum(x / len(vertices) for x, _ in vertices)
             y = sum(y / len(vertices) for _, y in vertices)
             vertices.sort(key=lambda xy: math.atan2(xy[1] / 2 - y / 2, xy[0] / 2 - x / 2))
@@ -126,12 +132,12 @@ def drawn_polygon(rng: random.Random, pool: Sequence[XY]) -> Polygon | None:
     return None
 
 
-def drawn_holed(rng: random.Random, pool: Sequence[XY]) -> Polygon | None:
-    """A polygon with the holes that fit; with so few coordinates, they touch a lot."""
+def draw_holed_polygon(rng: random.Random, pool: Sequence[XY]) -> Polygon | None:
+    """Draw a polygon with holes; from so few coordinates, they often touch."""
     left, right = min(x for x, _ in pool), max(x for x, _ in pool)
     low, high = min(y for _, y in pool), max(y for _, y in pool)
     frame = Polygon([(left, low), (right, low), (right, high), (left, high)])
-    shell = frame if rng.random() < 0.6 else drawn_polygon(rng, pool)
+    shell = frame if rng.random() < 0.6 else draw_polygon(rng, pool)
     if shell is None or not is_valid(shell):
         return None
     holes: list[list[XY]] = []
@@ -142,18 +148,18 @@ def drawn_holed(rng: random.Random, pool: Sequence[XY]) -> Polygon | None:
     return Polygon(shell.exterior, holes)
 
 
-def drawn_parts(rng: random.Random, pool: Sequence[XY]) -> MultiPolygon | None:
-    """Polygons that touch each other in points only, or not at all."""
+def draw_multipolygon(rng: random.Random, pool: Sequence[XY]) -> MultiPolygon | None:
+    """Draw polygons that touch each other in points only, or not at all."""
     parts: list[Polygon] = []
     for _ in range(5):
-        part = (drawn_polygon if rng.random() < 0.8 else drawn_holed)(rng, pool)
+        part = (draw_polygon if rng.random() < 0.8 else draw_holed_polygon)(rng, pool)
         if part is not None and len(parts) < 3 and is_valid(MultiPolygon([*parts, part])):
             parts.append(part)
     return MultiPolygon(parts) if parts else None
 
 
 def relative(rng: random.Random, geometry: BaseGeometry) -> BaseGeometry:
-    """Something made from a piece of a geometry: a part, a ring, a hole filled, some vertices."""
+    """Return a geometry made from another: a part, a ring, a filled hole, or some vertices."""
     part = rng.choice(shapely.get_parts(geometry))
     if not isinstance(part, Polygon):
         return part
@@ -174,7 +180,7 @@ def relative(rng: random.Random, geometry: BaseGeometry) -> BaseGeometry:
 
 
 def _scene_of(rng: random.Random, pool: Sequence[XY], size: int = 6) -> Scene:
-    scene = [drawn(rng, pool) for _ in range(size - 2)]
+    scene = [draw_geometry(rng, pool) for _ in range(size - 2)]
     return [*scene, relative(rng, rng.choice(scene)), relative(rng, rng.choice(scene))]
 
 
@@ -182,46 +188,50 @@ def _scene_of(rng: random.Random, pool: Sequence[XY], size: int = 6) -> Scene:
 
 
 def lattice(rng: random.Random) -> Scene:
-    """Every kind of geometry on a few whole numbers."""
+    """Return geometries of every kind with a few integer coordinates."""
     size = rng.choice((3, 4, 4, 5, 7))
     return _scene_of(rng, [(float(x), float(y)) for x, y in product(range(size), repeat=2)])
 
 
 def nested(rng: random.Random) -> Scene:
-    """Large geometries, and small ones in their midst or reaching their boundary."""
+    """Return large geometries, and small ones inside them or at their boundary."""
     pool = [(float(x), float(y)) for x, y in product(range(4), repeat=2)]
-    large = [drawn_holed(rng, pool) or drawn(rng, pool), drawn_polygon(rng, pool), drawn(rng, pool)]
+    large = [
+        draw_holed_polygon(rng, pool) or draw_geometry(rng, pool),
+        draw_polygon(rng, pool),
+        draw_geometry(rng, pool),
+    ]
     corner = rng.randrange(10) / 4, rng.randrange(10) / 4
-    small = [drawn(rng, pool), drawn_polygon(rng, pool), drawn_holed(rng, pool)]
+    small = [draw_geometry(rng, pool), draw_polygon(rng, pool), draw_holed_polygon(rng, pool)]
     small = [each and shapely.transform(each, lambda xy: xy / 4 + corner) for each in small]
     return [each for each in (*large, *small) if each is not None]
 
 
 def lines(rng: random.Random) -> Scene:
-    """Mostly lines, on so few points that they overlap, close and share ends (mod-2 rule)."""
+    """Return mostly lines, on few points: they overlap, close and share ends (mod-2 rule)."""
     size = rng.choice((2, 3, 3, 4))
     pool = [(float(x), float(y)) for x, y in product(range(size), repeat=2)]
-    scene: Scene = [drawn_lines(rng, pool) for _ in range(3)]
-    return [*scene, drawn_line(rng, pool), drawn_points(rng, pool), drawn(rng, pool)]
+    scene: Scene = [draw_lines(rng, pool) for _ in range(3)]
+    return [*scene, draw_line(rng, pool), draw_points(rng, pool), draw_geometry(rng, pool)]
 
 
 def contacts(rng: random.Random) -> Scene:
-    """Vertices at the vertices of one polygon, and within its edges where it has none."""
+    """Return geometries with vertices at the vertices of a polygon, and within its edges."""
     base = None
     while base is None:
-        base = drawn_polygon(rng, [(12.0 * x, 12.0 * y) for x, y in product(range(5), repeat=2)])
+        base = draw_polygon(rng, [(12.0 * x, 12.0 * y) for x, y in product(range(5), repeat=2)])
     vertices = list(base.exterior.coords)
     pool = vertices[:-1]
     for (ax, ay), (bx, by) in pairwise(vertices):
         for share in rng.sample((1 / 4, 1 / 2, 3 / 4, 1 / 3, 2 / 3), 2):
-            # Exact: multiples of 12 in whole numbers.
+            # Exact, because all coordinates are multiples of 12.
             pool.append((ax + round(share * (bx - ax)), ay + round(share * (by - ay))))
     pool += [(12.0 * rng.randrange(5), 12.0 * rng.randrange(5)) for _ in range(3)]
     return [base, *_scene_of(rng, list(dict.fromkeys(pool)), 5)]
 
 
 def near_collinear(rng: random.Random) -> Scene:
-    """Points that lie on a few lines but for their last bits, on either side or exactly."""
+    """Return geometries of points that are on a few lines, or off them by their last bits."""
     step = rng.choice((0.1, 0.3, 1 / 3, 1e-3, 1e5 / 7))
 
     def corner() -> XY:
@@ -231,68 +241,68 @@ def near_collinear(rng: random.Random) -> Scene:
     for _ in range(9):
         (ax, ay), (bx, by) = rng.sample(pool, 2)
         share = rng.choice((0.5, 0.25, 0.1, rng.random(), 1.5))
-        pool.append((_nudged(rng, ax + share * (bx - ax)), _nudged(rng, ay + share * (by - ay))))
+        pool.append((_nudge(rng, ax + share * (bx - ax)), _nudge(rng, ay + share * (by - ay))))
     pool = list(dict.fromkeys(pool))
     return _scene_of(rng, pool) if len(pool) > 5 else lattice(rng)
 
 
-def _nudged(rng: random.Random, value: float) -> float:
+def _nudge(rng: random.Random, value: float) -> float:
     for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
         value = float(np.nextafter(value, rng.choice((-np.inf, np.inf))))
     return value
 
 
 def needles(rng: random.Random) -> Scene:
-    """Slivers whose ends are a few last bits apart, crossing or running along each other."""
+    """Return slivers whose ends differ in their last bits, and that cross or overlap."""
     scale = rng.choice((1.0, 0.1, 1e-12, 1e6))
     ends = [(rng.uniform(-1, 1) * scale, rng.uniform(-1, 1) * scale) for _ in range(3)]
     (ax, ay), (bx, by), _ = ends
     ends += [((ax + bx) / 2, (ay + by) / 2), (2 * bx - ax, 2 * by - ay)]
     pool = list(ends)
     for x, y in ends:
-        pool += [(_nudged(rng, x), _nudged(rng, y)) for _ in range(3)]
+        pool += [(_nudge(rng, x), _nudge(rng, y)) for _ in range(3)]
     return _scene_of(rng, list(dict.fromkeys(pool)))
 
 
 def magnitudes(rng: random.Random) -> Scene:
-    """Coordinates from the least double to the largest, mixed in one geometry."""
-    some = rng.sample(MAGNITUDES, 3)
-    values = [0.0, *some, *(-value for value in some)]
+    """Return geometries that mix coordinates from the smallest double to the largest."""
+    sample = rng.sample(MAGNITUDES, 3)
+    values = [0.0, *sample, *(-value for value in sample)]
     if rng.random() < 0.5:
-        values += [math.nextafter(value, 0.0) for value in some]
+        values += [math.nextafter(value, 0.0) for value in sample]
     pool = [(rng.choice(values), rng.choice(values)) for _ in range(12)]
     pool = list(dict.fromkeys(pool))
     return _scene_of(rng, pool) if len(pool) > 5 else magnitudes(rng)
 
 
 def _triangles(rng: random.Random, size: int) -> list[Polygon]:
-    """The squares of a lattice, each cut in two along one diagonal or the other."""
-    found = []
+    """Return the squares of a lattice, each cut in two along a random diagonal."""
+    triangles = []
     for x, y in product(range(size), repeat=2):
         p, q, r, s = (x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)
         halves = rng.choice((([p, q, r], [p, r, s]), ([q, r, s], [q, s, p])))
-        found += [Polygon(half) for half in halves]
-    return found
+        triangles += [Polygon(half) for half in halves]
+    return triangles
 
 
 def tilings(rng: random.Random) -> Scene:
-    """Unions of tiles of one tiling: shared edges, touching holes and parts, filled holes."""
+    """Return unions of triangles of a tiling: shared edges, touching holes, filled holes."""
     size = rng.choice((2, 2, 3))
     tiles = _triangles(rng, size)
-    some = [tile for tile in tiles if rng.random() < 0.5] or tiles[:1]
-    rest = [tile for tile in tiles if tile not in some] or tiles[:1]
-    less = [tile for tile in some if rng.random() < 0.7] or some[:1]
-    other = [tile for tile in tiles if rng.random() < 0.4] or tiles[-1:]
-    scene = [shapely.union_all(chosen) for chosen in (some, rest, less, other)]
+    chosen = [tile for tile in tiles if rng.random() < 0.5] or tiles[:1]
+    complement = [tile for tile in tiles if tile not in chosen] or tiles[:1]
+    subset = [tile for tile in chosen if rng.random() < 0.7] or chosen[:1]
+    unrelated = [tile for tile in tiles if rng.random() < 0.4] or tiles[-1:]
+    scene = [shapely.union_all(union) for union in (chosen, complement, subset, unrelated)]
     return [*filter(is_valid, scene), relative(rng, scene[0]), relative(rng, scene[3])]
 
 
 def warped(rng: random.Random) -> Scene:
-    """Tilings with columns and rows moved to arbitrary doubles, of all magnitudes at times."""
-    return [geometry for geometry in _moved(rng, tilings(rng)) if is_valid(geometry)]
+    """Return tilings whose columns and rows are moved to arbitrary doubles."""
+    return [geometry for geometry in _warp(rng, tilings(rng)) if is_valid(geometry)]
 
 
-def _moved(rng: random.Random, scene: Scene) -> Scene:
+def _warp(rng: random.Random, scene: Scene) -> Scene:
     axes = np.array([sorted(_ticks(rng)), sorted(_ticks(rng))])
 
     def move(xy: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> object:
@@ -315,7 +325,7 @@ def _ticks(rng: random.Random) -> list[float]:
 
 
 def rescaled(rng: random.Random) -> Scene:
-    """Contacts of whole numbers, at the ends of the range of doubles and with axes apart."""
+    """Return scenes with integer coordinates, scaled towards the limits of doubles."""
     scene = rng.choice((lattice, lines, tilings, holes))(rng)
     x_scale, y_scale = 2.0 ** rng.randint(-1070, 1015), 2.0 ** rng.randint(-1070, 1015)
     if rng.random() < 0.5:
@@ -324,11 +334,11 @@ def rescaled(rng: random.Random) -> Scene:
 
 
 def holes(rng: random.Random) -> Scene:
-    """Holes that meet in one place, in the open or on the shell, and what fills them."""
+    """Return polygons with holes that meet in a point, and polygons that fill the holes."""
     frame = [(0.0, 0.0), (24.0, 0.0), (24.0, 24.0), (0.0, 24.0)]
     place = rng.choice(((12.0, 12.0), (0.0, 0.0), (12.0, 0.0), (24.0, 8.0), (8.0, 12.0)))
     if rng.random() < 0.3 and place == (12.0, 0.0):
-        frame.insert(1, place)  # now the shell has a vertex there
+        frame.insert(1, place)  # gives the shell a vertex there
     points = [(4.0 * x, 4.0 * y) for x, y in product(range(1, 6), repeat=2)]
     rays = [point for point in rng.sample(points, 6) if point != place]
     rays.sort(key=lambda xy: math.atan2(xy[1] - place[1], xy[0] - place[0]))
@@ -359,33 +369,33 @@ def holes(rng: random.Random) -> Scene:
         MultiPoint([place, rays[0]]),
         holed.boundary,
     ]
-    others = [each for each in rng.sample(candidates, 6) if is_valid(each)]
-    return [holed, *others[:4], drawn(rng, [place, *points[:8], *frame[:2]])]
+    valid = [each for each in rng.sample(candidates, 6) if is_valid(each)]
+    return [holed, *valid[:4], draw_geometry(rng, [place, *points[:8], *frame[:2]])]
 
 
 def rewritten(rng: random.Random) -> Scene:
-    """The same point sets written differently, and some that only nearly are the same."""
-    base = drawn(rng, [(4.0 * x, 4.0 * y) for x, y in product(range(4), repeat=2)])
+    """Return equal point sets with different coordinates, and some nearly equal ones."""
+    base = draw_geometry(rng, [(4.0 * x, 4.0 * y) for x, y in product(range(4), repeat=2)])
     again = [rewrite(rng, base) for _ in range(3)]
     return [base, *again, relative(rng, base), rewrite(rng, relative(rng, again[0]))]
 
 
 def rewrite(rng: random.Random, geometry: BaseGeometry) -> BaseGeometry:
-    """The same point set: another start, direction, order, split; more vertices on its edges."""
+    """Return an equal geometry with other starts, directions, order, splits and extra vertices."""
     parts = list(shapely.get_parts(geometry))
     rng.shuffle(parts)
     if isinstance(parts[0], Polygon):
         polygons = []
         for part in parts:
-            rings = [_another_start(rng, list(ring.coords)) for ring in part.interiors]
+            rings = [_rotate_ring(rng, list(ring.coords)) for ring in part.interiors]
             rng.shuffle(rings)
-            polygons.append(Polygon(_another_start(rng, list(part.exterior.coords)), rings))
+            polygons.append(Polygon(_rotate_ring(rng, list(part.exterior.coords)), rings))
         return MultiPolygon(polygons) if len(polygons) > 1 else polygons[0]
     if isinstance(parts[0], Point):
         return MultiPoint([*parts, rng.choice(parts)])
     pieces: list[list[XY]] = []
     for part in parts:
-        vertices = _more_vertices(rng, list(part.coords))
+        vertices = _add_vertices(rng, list(part.coords))
         if rng.random() < 0.5:
             vertices.reverse()
         cut = rng.randrange(1, len(vertices))
@@ -394,31 +404,31 @@ def rewrite(rng: random.Random, geometry: BaseGeometry) -> BaseGeometry:
     return MultiLineString(pieces)
 
 
-def _another_start(rng: random.Random, ring: list[XY]) -> list[XY]:
-    vertices = _more_vertices(rng, ring)[:-1]
+def _rotate_ring(rng: random.Random, ring: list[XY]) -> list[XY]:
+    vertices = _add_vertices(rng, ring)[:-1]
     start = rng.randrange(len(vertices))
     vertices = vertices[start:] + vertices[:start]
     return vertices if rng.random() < 0.5 else vertices[::-1]
 
 
-def _more_vertices(rng: random.Random, path: list[XY]) -> list[XY]:
-    """With vertices repeated, and some added within edges (exact for multiples of 4)."""
-    more = path[:1]
+def _add_vertices(rng: random.Random, path: list[XY]) -> list[XY]:
+    """Repeat vertices, and add some within edges (exact for multiples of 4)."""
+    vertices = path[:1]
     for (ax, ay), (bx, by) in pairwise(path):
         if rng.random() < 0.3:
-            more.append(((ax + bx) / 2, (ay + by) / 2))
+            vertices.append(((ax + bx) / 2, (ay + by) / 2))
         if rng.random() < 0.1:
-            more.append((bx, by))
-        more.append((bx, by))
-    return more
+            vertices.append((bx, by))
+        vertices.append((bx, by))
+    return vertices
 
 
-def strips(rng: random.Random, shortest: int = 25, longest: int = 70) -> Scene:
-    """Polygons of many vertices between zigzags, with whole zigzags in common.
+def strips(rng: random.Random, min_vertices: int = 25, max_vertices: int = 70) -> Scene:
+    """Return polygons of many vertices between zigzags, which share whole zigzags.
 
     Zigzags run from left to right at different heights, so that no two of them touch.
     """
-    count = rng.randint(shortest, longest)
+    count = rng.randint(min_vertices, max_vertices)
     unit = rng.choice((1.0, 0.1))
     zigzags = [
         [(unit * x, unit * (20 * height + rng.randrange(12))) for x in range(count)]
@@ -450,7 +460,7 @@ def strips(rng: random.Random, shortest: int = 25, longest: int = 70) -> Scene:
 
 
 def long_strips(rng: random.Random) -> Scene:
-    """`strips` whose trees of boxes are three levels high."""
+    """Return `strips` whose edge trees have three levels."""
     return strips(rng, 100, 150)[1:3]
 
 
@@ -467,13 +477,13 @@ FAMILIES: dict[str, Callable[[random.Random], Scene]] = {
 
 
 @cache
-def census_pairs(count: int, most_vertices: int = 45) -> list[Pair]:
-    """Neighbouring census tracts with few vertices; none where the data is not there."""
+def census_pairs(count: int, max_vertices: int = 45) -> list[Pair]:
+    """Return neighbouring census tracts with few vertices; none without the data folder."""
     if not CENSUS.exists():
         return []
     column = pq.read_table(CENSUS, columns=["geometry"])["geometry"]
     tracts = shapely.from_wkb(column.slice(0, 6000).to_pylist())
-    tracts = tracts[shapely.get_num_coordinates(tracts) <= most_vertices]
+    tracts = tracts[shapely.get_num_coordinates(tracts) <= max_vertices]
     first, second = shapely.STRtree(tracts).query(tracts, predicate="intersects")
     rows = np.flatnonzero(first < second)[:: max(1, int((first < second).sum()) // count)]
     return [(tracts[first[row]], tracts[second[row]]) for row in rows[:count]]
@@ -483,22 +493,24 @@ def census_pairs(count: int, most_vertices: int = 45) -> list[Pair]:
 
 
 def suspect(rng: random.Random) -> Polygon | MultiPolygon:
-    """A polygon or multipolygon that is valid, or invalid in any of the ways it may be."""
+    """Return a polygon or multipolygon that is valid, or invalid in any of the possible ways."""
     size = rng.choice((3, 4, 5, 6))
     pool = [(float(x), float(y)) for x, y in product(range(size), repeat=2)]
     frame = [(0.0, 0.0), (size - 1.0, 0.0), (size - 1.0, size - 1.0), (0.0, size - 1.0)]
 
-    def ring(longest: int = 6) -> list[XY]:
-        return rng.choices(pool, k=rng.randint(3, longest))
+    def ring(max_vertices: int = 6) -> list[XY]:
+        return rng.choices(pool, k=rng.randint(3, max_vertices))
 
     match rng.randrange(8):
         case 6:
-            return (drawn_holed if rng.random() < 0.5 else drawn_parts)(rng, pool) or Polygon(frame)
+            return (draw_holed_polygon if rng.random() < 0.5 else draw_multipolygon)(
+                rng, pool
+            ) or Polygon(frame)
         case 7:
-            # A large ring and a small one, which is in it more often than not.
-            large = drawn_polygon(rng, pool) or Polygon(frame)
+            # A large ring, and a small ring that is usually inside it.
+            large = draw_polygon(rng, pool) or Polygon(frame)
             corner = rng.randrange(4 * size - 8) / 4, rng.randrange(4 * size - 8) / 4
-            small = shapely.transform(drawn_polygon(rng, pool) or large, lambda xy: xy / 4 + corner)
+            small = shapely.transform(draw_polygon(rng, pool) or large, lambda xy: xy / 4 + corner)
             a, b = rng.sample([large, small], 2)
             around = [(-9.0, -9.0), (9.0, -9.0), (9.0, 9.0), (-9.0, 9.0)]
             return rng.choice(
@@ -514,15 +526,15 @@ def suspect(rng: random.Random) -> Polygon | MultiPolygon:
         case 1:
             return Polygon(frame, [ring(4) for _ in range(rng.randint(1, 3))])
         case 2:
-            polygon = drawn_holed(rng, pool) or Polygon(frame)
+            polygon = draw_holed_polygon(rng, pool) or Polygon(frame)
             return Polygon(polygon.exterior, [*polygon.interiors, ring(4)])
         case 3:
-            # Halves of the squares of a lattice as holes: they touch each other a lot.
+            # Triangles of a tiling as holes, which often touch each other.
             tiles = rng.sample(_triangles(rng, size - 1), rng.randint(1, 4))
             return Polygon(frame, [tile.exterior for tile in tiles])
         case 4:
-            parts = drawn_parts(rng, pool)
+            parts = draw_multipolygon(rng, pool)
             return MultiPolygon([*(parts.geoms if parts else ()), Polygon(ring(4))])
         case _:
-            parts = [drawn_polygon(rng, pool) or Polygon(frame) for _ in range(rng.randint(2, 3))]
+            parts = [draw_polygon(rng, pool) or Polygon(frame) for _ in range(rng.randint(2, 3))]
             return MultiPolygon(parts)

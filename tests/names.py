@@ -1,4 +1,4 @@
-"""Names of parametrised tests that are the same in every process."""
+"""`stable_name`: names of parametrised tests that are the same in every process."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import re
 
 
 def stable_name(value: object) -> str:
-    """A value as the name of a test: no addresses, which differ from process to process."""
+    """Return a value as the name of a test, without addresses, which differ between processes."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))[:80]

@@ -1,4 +1,4 @@
-"""Seeds of which a few are for `make test`, and the rest for all tests."""
+"""`seeds`: a few seeds for `make test`, and more for `make test-all`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import pytest
 
 
 def seeds(count: int, quick: int) -> list[Any]:
-    """The numbers below `count`, of which all from `quick` on are slow."""
+    """Return the numbers below `count`; all from `quick` on are marked slow."""
     slow = pytest.mark.slow
     return [seed if seed < quick else pytest.param(seed, marks=slow) for seed in range(count)]

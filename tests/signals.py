@@ -1,4 +1,4 @@
-"""Signals in processes that tests start."""
+"""`heed_interrupts`: for processes that tests start."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import signal
 
 
 def heed_interrupts() -> None:
-    """Whoever runs the tests in the background may have them, and their children, ignore them."""
+    """Restore the default action of SIGINT, which background jobs of a shell ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

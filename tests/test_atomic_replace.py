@@ -1,4 +1,4 @@
-"""Files that are replaced in one step."""
+"""Files that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fencepost.atomic_replace import atomic_write, replace_file
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_the_new_file_takes_the_place_of_the_old(tmp_path: Path, durable: bool) -> None:
+def test_a_file_is_replaced_when_it_is_complete(tmp_path: Path, durable: bool) -> None:
     path = tmp_path / "a.json"
     replace_file(path, b"old", durable=durable)
     with atomic_write(path, durable=durable) as file:
@@ -23,7 +23,7 @@ def test_the_new_file_takes_the_place_of_the_old(tmp_path: Path, durable: bool) 
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_after_an_error_the_old_file_is_there_and_nothing_else(tmp_path: Path) -> None:
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     replace_file(path, b"old", durable=False)
 
@@ -40,7 +40,7 @@ def test_after_an_error_the_old_file_is_there_and_nothing_else(tmp_path: Path) -
         replace_file(tmp_path / "none" / "a", b"", durable=True)
 
 
-def test_permissions_are_those_that_the_umask_leaves(tmp_path: Path) -> None:
+def test_permissions_follow_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         replace_file(tmp_path / "a", b"", durable=False)

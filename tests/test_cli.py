@@ -21,7 +21,7 @@ runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None:
-    """Put a module in the place of the real one, so that no test waits for a compiler."""
+    """Replace a module by a stub, so that no test waits for the compiler."""
     module = ModuleType(name)
     for key, value in members.items():
         setattr(module, key, value)
@@ -33,17 +33,17 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Two made-up kernels; the list fills as they compile."""
+    """Stub two kernels. Return the list to which each adds its name when it compiles."""
     compiled: list[str] = []
-    todo = [
+    steps = [
         ("orient", lambda: compiled.append("orient")),
         ("boxes", lambda: compiled.append("boxes")),
     ]
     stand_in(
         monkeypatch,
         "fencepost.warmup",
-        steps=lambda: todo[:1],
-        background_steps=lambda: todo[1:],
+        steps=lambda: steps[:1],
+        background_steps=lambda: steps[1:],
         start_in_background=lambda: None,
     )
     stand_in(
@@ -62,7 +62,7 @@ def relate_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
         table.add_row(str(result["pairs"]), str(result["verify"]))
         return table
 
-    stand_in(monkeypatch, "bench.micro.relate", run=lambda **asked: asked, render=render)
+    stand_in(monkeypatch, "bench.micro.relate", run=lambda **options: options, render=render)
 
 
 class TestHelp:
@@ -128,7 +128,7 @@ class TestExitCodes:
         assert result.stdout == ""
         assert result.stderr == f"error: cannot write to {'x' * 200} [reason]\n"
 
-    def test_1_for_a_disk_that_is_full(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_1_for_a_full_disk(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(out: Path, seed: int) -> None:
             raise OSError(28, "No space left on device")
 
@@ -165,13 +165,13 @@ class TestExitCodes:
 
 class TestDemo:
     def test_passes_folder_and_seed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked: list[tuple[Path, int]] = []
-        stand_in(monkeypatch, "fencepost.demo", run=lambda out, seed: asked.append((out, seed)))
+        calls: list[tuple[Path, int]] = []
+        stand_in(monkeypatch, "fencepost.demo", run=lambda out, seed: calls.append((out, seed)))
         assert runner.invoke(entry_point.app, ["demo"]).exit_code == 0
         assert (
             runner.invoke(entry_point.app, ["demo", "--out", "here", "--seed", "7"]).exit_code == 0
         )
-        assert asked == [(Path("demo-out"), 0), (Path("here"), 7)]
+        assert calls == [(Path("demo-out"), 0), (Path("here"), 7)]
 
 
 class TestWarmup:
@@ -220,12 +220,12 @@ class TestBench:
         assert result.exit_code == 0
         assert "77" in result.stdout
 
-    @pytest.mark.parametrize("asked", [["relate"], ["--help"], []])
-    def test_without_a_checkout_says_where_to_find_them(
-        self, asked: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    @pytest.mark.parametrize("arguments", [["relate"], ["--help"], []])
+    def test_without_a_checkout_the_error_says_where_benchmarks_are(
+        self, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr(entry_point, "_CHECKOUT", tmp_path)
-        result = runner.invoke(entry_point.app, ["bench", *asked])
+        result = runner.invoke(entry_point.app, ["bench", *arguments])
         assert result.exit_code == 1
         assert "benchmarks come with a source checkout" in result.stderr
         assert str(tmp_path) in result.stderr.replace("\n", "")

@@ -1,13 +1,13 @@
-"""Tests import public names, so that what is behind them can change without its tests.
+"""Tests import public names only, so that the code behind them can change without its tests.
 
 A file in `tests/` may import from Fencepost
 
 - `fencepost` itself: its names, its packages, and the modules in `OPEN`;
-- what a package's `__init__` offers in `__all__`, and what modules that are offered there have;
-- the algorithm that it is about: `tests/<package>/test_<name>.py` is about the module
-  `<package>/<name>.py`, and about the modules that `ABOUT` names for it.
+- the names in `__all__` of a package's `__init__`, and the names of modules that are listed there;
+- the module that it tests: `tests/<package>/test_<name>.py` tests the module `<package>/<name>.py`,
+  and the modules that `ABOUT` names for it.
 
-Names that begin with an underscore are for their own module only, by import or by attribute.
+Names that begin with an underscore are private to their module, as imports and as attributes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES = sorted(TESTS.rglob("*.py"))
 
 OPEN = {"cli", "errors", "testing"}
 
-# By test file: what it is about, and the modules whose algorithm that is.
+# By test file: its subject, and the modules that implement it.
 ABOUT: dict[str, tuple[str, set[str]]] = {
     "client/test_following.py": ("messages as they come", {"client.client_operations"}),
     "composite/test_partners.py": (
@@ -115,10 +115,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "engine/test_trickling.py": ("what becomes postings", {"engine.postings.keyword_postings"}),
     "engine/test_words_and_strings.py": ("what becomes postings", {"kernels.index.posting_arrays"}),
-    "geometry/test_plain_points.py": (
-        "points beside Shapely",
-        {"geometry.readers.single_geometry"},
-    ),
     "geometry/test_wkb.py": (
         "WKB beside Shapely",
         {
@@ -266,21 +262,21 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "tracking/test_tracker.py": ("what is kept of an object", {"tracking.checkpoint_json"}),
 }
 
-# Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
+# Private names that tests still use, by file. Remove entries where you can; add none.
 DEBTS: dict[str, set[str]] = {
     "kernels/runtime/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
-    "engine/test_ranking.py": {"_engine", "_scores"},
+    "engine/test_ranking.py": {"_engine", "_scorer"},
     "saferegion/test_nearby_filters.py": {"_nearby", "_zones_cache"},
-    "spark/sources/test_spool.py": {"_segments"},
+    "spark/sources/test_spool.py": {"_spool_files"},
 }
 
-# Attributes that begin with an underscore, and are public: of named tuples, and of `os`.
+# Public attributes that begin with an underscore: of named tuples, and of `os`.
 PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
 
 
 @cache
 def offered(package: str) -> frozenset[str]:
-    """What the `__init__` of a package has in `__all__`."""
+    """Return the names in `__all__` of a package's `__init__`."""
     source = SOURCES.joinpath(*package.split("."), "__init__.py")
     for node in ast.parse(source.read_text(encoding="utf-8")).body if source.exists() else []:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -294,7 +290,7 @@ def is_module(name: str) -> bool:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str, str | None]]:
-    """Each import from Fencepost: its line, the module, and the name if there is one."""
+    """Yield each import from Fencepost: the line, the module, and the name if there is one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -313,31 +309,33 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str, str | None]]:
 def is_public(module: str, name: str | None) -> bool:
     if name and name.startswith("_"):
         return False
-    parent, _, own = module.rpartition(".")
-    if name in offered(module) or own in offered(parent) or module.partition(".")[0] in OPEN:
+    parent, _, last = module.rpartition(".")
+    if name in offered(module) or last in offered(parent) or module.partition(".")[0] in OPEN:
         return True
     return not module or (name is None and (SOURCES / module.replace(".", "/")).is_dir())
 
 
-def about(path: Path) -> set[str]:
+def modules_under_test(path: Path) -> set[str]:
+    """Return the modules that a test file may import in full."""
     place = path.relative_to(TESTS)
     mirrored = ".".join(place.with_name(path.stem.removeprefix("test_")).parts)
     return {mirrored} | (ABOUT[str(place)][1] if str(place) in ABOUT else set())
 
 
 def private_names(tree: ast.AST) -> dict[str, int]:
-    """The names of others that are private, and a line of each."""
-    own = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) if _is_own(node)}
-    found = {name: line for line, _, name in imports(tree) if name and name.startswith("_")}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and not _is_own(node):
-            name = node.attr
-            if name.startswith("_") and not name.startswith("__") and name not in PUBLIC | own:
-                found[name] = node.lineno
-    return found
+    """Return the private names of other modules that a test uses, with a line of each."""
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    of_self = {node.attr for node in attributes if _is_of_self(node)}
+    private = {name: line for line, _, name in imports(tree) if name and name.startswith("_")}
+    for node in attributes:
+        name = node.attr
+        is_private = name.startswith("_") and not name.startswith("__")
+        if is_private and not _is_of_self(node) and name not in PUBLIC | of_self:
+            private[name] = node.lineno
+    return private
 
 
-def _is_own(node: ast.Attribute) -> bool:
+def _is_of_self(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
 
 
@@ -348,32 +346,32 @@ def place_of(path: Path) -> str:
 @pytest.mark.parametrize("path", FILES, ids=place_of)
 def test_only_public_names_are_used(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    place, allowed = place_of(path), about(path)
+    place, allowed = place_of(path), modules_under_test(path)
     wrong = [
         f"line {line}: fencepost.{module}" + (f", {name}" if name else "")
         for line, module, name in imports(tree)
         if not is_public(module, name) and module not in allowed
     ]
     assert not wrong, (
-        f"tests/{place} imports what is not public: {wrong}. Test through what the __init__ of the "
-        "package offers; where other code needs the name as well, offer it there; where the file "
-        "tests that very algorithm, name the module in ABOUT of tests/test_imports.py."
+        f"tests/{place} imports names that are not public: {wrong}. Test through the names that "
+        "the package offers in its __init__; if other code needs the name as well, offer it there; "
+        "if the file tests that very module, name the module in ABOUT of tests/test_imports.py."
     )
-    touched = private_names(tree)
+    private = private_names(tree)
     known = DEBTS.get(place, set())
-    new = [f"line {line}: {name}" for name, line in touched.items() if name not in known]
+    new = [f"line {line}: {name}" for name, line in private.items() if name not in known]
     assert not new, (
-        f"tests/{place} touches what is private: {new}. Test what it does for a user of public "
-        "names; where a test must bring about a state that is rare, give `fencepost.testing` a "
-        "function for it; where it is a part with a meaning of its own, make its name public."
+        f"tests/{place} uses private names: {new}. Test the effect on public names; if a test must "
+        "bring about a rare state, add a function for it to `fencepost.testing`; if the name has a "
+        "meaning of its own, make it public."
     )
-    paid = known - touched.keys()
-    assert not paid, f"remove from DEBTS of tests/test_imports.py: {place}, {paid}"
+    unused = known - private.keys()
+    assert not unused, f"remove from DEBTS of tests/test_imports.py: {place}, {unused}"
     used = {module for _, module, _ in imports(tree)}
-    idle = ABOUT[place][1] - used if place in ABOUT else set()
-    assert not idle, f"remove from ABOUT of tests/test_imports.py: {place}, {idle}"
+    unused = ABOUT[place][1] - used if place in ABOUT else set()
+    assert not unused, f"remove from ABOUT of tests/test_imports.py: {place}, {unused}"
 
 
-def test_what_is_listed_exists() -> None:
-    gone = {place for place in ABOUT.keys() | DEBTS.keys() if not (TESTS / place).exists()}
-    assert not gone, f"remove from ABOUT and DEBTS: {gone}"
+def test_listed_files_exist() -> None:
+    missing = {place for place in ABOUT.keys() | DEBTS.keys() if not (TESTS / place).exists()}
+    assert not missing, f"remove from ABOUT and DEBTS: {missing}"

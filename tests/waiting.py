@@ -1,4 +1,4 @@
-"""Waiting for what must happen: a busy machine may take its time, a fault is still found."""
+"""`until`: wait for a condition, with a deadline that only a fault reaches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 
-WAIT_S = 300.0  # only a fault takes that long
+WAIT_S = 300.0  # even a busy machine needs less
 
 
 def until(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
-    """Wait for a condition; an event that is never set is how to wait a moment."""
+    """Wait until a condition holds."""
     pause = threading.Event()
     end = time.monotonic() + wait_s
     while not condition():
-        assert time.monotonic() < end, "what was waited for did not happen"
+        assert time.monotonic() < end, "the condition did not become true in time"
         pause.wait(0.01)

@@ -535,7 +535,7 @@ class TestSpace:
         assert [row["event_id"] for row in rows] == ["a"]
         actual = run("explain", "at.ndjson", "near", "--row", 1, "--index", "near.index", "--json")
         assert actual.exit_code == 4
-        explained = json.loads(actual.stdout)["explanation"]["found"]
+        explained = json.loads(actual.stdout)["explanation"]["finding"]
         assert explained["unit"] == "m"
         assert explained["off_by"] == pytest.approx(explained["distance"] - 12000)
 
@@ -687,7 +687,7 @@ class TestExplain:
         answer = json.loads(result.stdout)
         assert (answer["matches"], answer["expired"]) == (False, False)
         assert [part["outcome"] for part in answer["explanation"]["parts"]] == ["false", "unknown"]
-        assert answer["explanation"]["parts"][0]["found"] == {"off_by": 10}
+        assert answer["explanation"]["parts"][0]["finding"] == {"off_by": 10}
 
     def test_a_plan_names_the_source_of_its_estimate(self, index: Path) -> None:
         for place in (["--subscriptions", "hail.csv"], ["--index", index]):

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for expressions over every operator, and events to try them on.
+"""Hypothesis strategies for expressions with every operator, and for events.
 
-Small pools, so that matches happen: few attributes, few values of each, geometries on a lattice.
-What is odd about a value (its type, its size, that it is missing) is a value of the pool.
+Pools are small, so that events match: few attributes, few values of each, and geometries on a
+lattice. Pools also hold odd values: missing, of the wrong type, very large.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Event = dict[str, object]
 
 
 def examples(count: int) -> settings:
-    """So many examples; under the profile `explore` as many times more as it says."""
+    """Return settings with this many examples, scaled by the Hypothesis profile."""
     return settings(max_examples=count * settings().max_examples // 100)
 
 
@@ -40,16 +40,17 @@ def examples(count: int) -> settings:
 
 
 def _pool(families: Sequence[str], scenes: int) -> list[BaseGeometry]:
-    found: dict[str, BaseGeometry] = {}
+    """Return distinct geometries of some families, at most 20 of each type."""
+    geometries: dict[str, BaseGeometry] = {}
     for family in families:
         rng = random.Random(f"{family}")
         for _ in range(scenes):
-            for one in FAMILIES[family](rng):
-                found[one.wkt] = one
-    kinds: dict[str, list[BaseGeometry]] = {}
-    for one in found.values():
-        kinds.setdefault(one.geom_type, []).append(one)
-    return [one for alike in kinds.values() for one in alike[:20]]
+            for geometry in FAMILIES[family](rng):
+                geometries[geometry.wkt] = geometry
+    by_type: dict[str, list[BaseGeometry]] = {}
+    for geometry in geometries.values():
+        by_type.setdefault(geometry.geom_type, []).append(geometry)
+    return [geometry for same_type in by_type.values() for geometry in same_type[:20]]
 
 
 def _text(geometry: BaseGeometry) -> str:
@@ -60,7 +61,9 @@ LATTICE = [shapely.Point(x, y) for x in range(4) for y in range(4)] + _pool(
     ("lattice", "lines", "tilings", "rewritten"), 12
 )
 BROKEN = [
-    one for one in (suspect(random.Random(seed)) for seed in range(60)) if not shapely.is_valid(one)
+    polygon
+    for polygon in (suspect(random.Random(seed)) for seed in range(60))
+    if not shapely.is_valid(polygon)
 ][:12]
 UNUSABLE = (
     *("POINT EMPTY", "POLYGON EMPTY", "MULTIPOINT (EMPTY, 1 1)", "LINESTRING (1 1, 1 1)"),
@@ -70,12 +73,12 @@ UNUSABLE = (
 
 
 def _pick(pool: Sequence[Any]) -> SearchStrategy[Any]:
-    """One of a pool; Hypothesis does not write the pool out, as it does for sampled_from."""
+    """Return a strategy that picks from a pool, whose repr does not list the pool."""
     return st.integers(0, len(pool) - 1).map(lambda k: pool[k])
 
 
 GEOMETRIES = _pick(LATTICE)
-LITERALS = [_text(one) for one in LATTICE if one.geom_type != "LinearRing"]
+LITERALS = [_text(geometry) for geometry in LATTICE if geometry.geom_type != "LinearRing"]
 LITERAL_GEOMETRIES = st.one_of(
     _pick(LITERALS),
     st.sampled_from(["BBOX(0, 0, 2, 2)", "BBOX(1, 1, 3, 4)", "BBOX(-9, -9, 9, 9)"]),
@@ -95,7 +98,7 @@ VALID_FORMS: list[Callable[[BaseGeometry], object]] = [
     lambda g: shapely.force_3d(g, 7.0),
     lambda g: shapely.to_wkb(shapely.set_srid(g, 4326), include_srid=True),
 ]
-PLACES = st.one_of(
+GEOMETRY_VALUES = st.one_of(
     st.builds(lambda form, g: form(g), _pick(VALID_FORMS), GEOMETRIES),
     st.builds(lambda form, g: form(g), _pick(VALID_FORMS[:5]), _pick(BROKEN)),
     _pick(UNUSABLE),
@@ -192,8 +195,8 @@ BY_NAME: dict[str, SearchStrategy[Any]] = {
     "s": TEXTS,
     "r": TEXTS,
     "b": st.sampled_from(BOOLEANS),
-    "g": PLACES,
-    "h": PLACES,
+    "g": GEOMETRY_VALUES,
+    "h": GEOMETRY_VALUES,
     "t": _pick(TIMES),
     "u": _pick(TIMES),
     "i": INTERVALS,
@@ -204,8 +207,8 @@ NAMES = tuple(BY_NAME)
 
 
 def _named(name: str) -> SearchStrategy[Any]:
-    own = BY_NAME[name]
-    return st.integers(0, 9).flatmap(lambda k: own if k < 8 else _pick(STRANGE))
+    usual = BY_NAME[name]
+    return st.integers(0, 9).flatmap(lambda k: usual if k < 8 else _pick(STRANGE))
 
 
 EVENTS: SearchStrategy[Event] = st.fixed_dictionaries(
@@ -215,7 +218,7 @@ EVENTS: SearchStrategy[Event] = st.fixed_dictionaries(
 
 
 def as_feature(event: Event) -> Event:
-    """The event as a GeoJSON Feature: `g` is its geometry, the rest its properties."""
+    """Return an event as a GeoJSON Feature: `g` is its geometry, the rest its properties."""
     rest = {name: value for name, value in event.items() if name != "g"}
     return {"type": "Feature", "id": "f", "geometry": event.get("g"), "properties": rest}
 
@@ -283,7 +286,7 @@ def _interval(ends: tuple[str, str]) -> str:
 
 
 def _reads(span: str) -> bool:
-    """Whether a span is one: two literal ends are in order."""
+    """Return whether a span can be parsed: two literal ends must be in order."""
     try:
         parse(f"T_AFTER(t, {span})")
     except LanguageError:
@@ -369,8 +372,8 @@ def _compound(inner: SearchStrategy[str]) -> SearchStrategy[str]:
 
 
 def _in_json(text: str) -> str | dict[str, Any]:
-    made = render_json(parse(text))
-    return made if isinstance(made, dict) else text
+    tree = render_json(parse(text))
+    return tree if isinstance(tree, dict) else text
 
 
 TEXT_EXPRESSIONS: SearchStrategy[str] = st.recursive(SIMPLE, _compound, max_leaves=5)
@@ -386,9 +389,9 @@ EXPRESSIONS: SearchStrategy[str | dict[str, Any]] = st.one_of(
 
 
 def _column(kind: pa.DataType, values: Sequence[object]) -> SearchStrategy[Callable[[int], Any]]:
-    """A way to make a column of any length, with nulls, as one array or encoded."""
+    """Return a strategy for functions from a length to a column, plain or dictionary-encoded."""
 
-    def made(picks: list[int], plain: bool) -> Callable[[int], Any]:
+    def column_of(picks: list[int], plain: bool) -> Callable[[int], Any]:
         def column(rows: int) -> Any:
             chosen = [([None, *values])[picks[row % len(picks)]] for row in range(rows)]
             array = pa.array(chosen, kind)
@@ -400,7 +403,7 @@ def _column(kind: pa.DataType, values: Sequence[object]) -> SearchStrategy[Calla
         pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_string_view(kind)
     )
     return st.builds(
-        made,
+        column_of,
         st.lists(st.integers(0, len(values)), min_size=1, max_size=6),
         st.booleans() if encodable else st.just(True),
     )
@@ -477,18 +480,17 @@ _COLUMNS: dict[str, list[SearchStrategy[Callable[[int], Any]]]] = {
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
-    """Arrow tables of typed columns, whole, sliced or in chunks."""
+    """Draw Arrow tables of typed columns, whole, sliced or in chunks."""
     rows = draw(st.integers(1, 7))
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in NAMES:
-        kinds = _COLUMNS[name]
-        wrong = draw(st.integers(0, 9)) == 0
-        column = draw(draw(_pick(_STRANGE_COLUMNS if wrong else kinds)))
+        is_strange = draw(st.integers(0, 9)) == 0
+        column = draw(draw(_pick(_STRANGE_COLUMNS if is_strange else _COLUMNS[name])))
         if draw(st.integers(0, 9)) > 0:
-            made[name] = column(rows)
-    if not made:
-        made["n"] = pa.array(range(rows))
-    table = pa.table(made)
+            columns[name] = column(rows)
+    if not columns:
+        columns["n"] = pa.array(range(rows))
+    table = pa.table(columns)
     form = draw(st.integers(0, 3))
     if form == 1:
         return table.slice(draw(st.integers(0, rows - 1)))
@@ -502,7 +504,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 @st.composite
 def frames(draw: st.DrawFn) -> pd.DataFrame:
-    """pandas and GeoPandas frames of ordinary columns."""
+    """Draw pandas and GeoPandas frames of ordinary columns."""
     rows = draw(st.integers(1, 6))
 
     def of(values: Sequence[object], **options: Any) -> pd.Series[Any]:
@@ -523,11 +525,11 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
             "h": of([*(_text(g) for g in LATTICE[::9]), *UNUSABLE, None], dtype=object),
         }
     )
-    places = of([*LATTICE[::3], *BROKEN[:2], None], dtype=object)
+    geometries = of([*LATTICE[::3], *BROKEN[:2], None], dtype=object)
     if draw(st.booleans()):
-        made = geopandas.GeoDataFrame(frame, geometry=places.tolist())
-        placed: pd.DataFrame = made.rename_geometry("g")
-        return placed
-    frame["g"] = [None if place is None else place.wkb for place in places]
+        geo_frame = geopandas.GeoDataFrame(frame, geometry=geometries.tolist())
+        renamed: pd.DataFrame = geo_frame.rename_geometry("g")
+        return renamed
+    frame["g"] = [None if geometry is None else geometry.wkb for geometry in geometries]
     frame.index = pd.Index(range(10, 10 + rows))
     return frame

@@ -1,4 +1,4 @@
-"""Whatever is wrong with what it is given: a FencepostError that says so, or unknown; no crash."""
+"""Invalid input: a FencepostError that explains it, or an unknown condition; never a crash."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def state(matcher: Matcher) -> object:
 
 
 @pytest.mark.parametrize("bad", [5, None, "", "\ud800", b"a", ["a"], float("nan")])
-def test_an_id_or_subscriber_that_is_none(matcher: Matcher, bad: Any) -> None:
+def test_invalid_ids_and_subscribers(matcher: Matcher, bad: Any) -> None:
     before = state(matcher)
     with pytest.raises(ModelError, match="id"):
         matcher.subscribe(bad, "TRUE")
@@ -60,7 +60,7 @@ def test_an_id_or_subscriber_that_is_none(matcher: Matcher, bad: Any) -> None:
 @pytest.mark.parametrize(
     "bad", [5, "x", "2020-13-01", pd.NaT, float("nan"), True, dt.time(1), "\ud800"]
 )
-def test_an_expiry_that_is_none(matcher: Matcher, bad: Any) -> None:
+def test_invalid_expiries(matcher: Matcher, bad: Any) -> None:
     before = state(matcher)
     with pytest.raises(ModelError, match="expires"):
         matcher.subscribe("new", "TRUE", expires=bad)
@@ -93,7 +93,7 @@ EXPRESSIONS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_an_expression_that_is_none(matcher: Matcher, name: str) -> None:
+def test_invalid_expressions(matcher: Matcher, name: str) -> None:
     expression, reason = EXPRESSIONS[name]
     if expression == "loop":
         expression = {"op": "not", "args": []}
@@ -111,16 +111,16 @@ def test_an_id_in_use(matcher: Matcher) -> None:
 
 
 @pytest.mark.parametrize("id", [5, None, ["keep"], {"keep"}, "\ud800", "none"])
-def test_asking_for_a_subscription_that_is_not_there(matcher: Matcher, id: Any) -> None:
+def test_unknown_subscriptions(matcher: Matcher, id: Any) -> None:
     assert id not in matcher
     assert matcher.unsubscribe(id) is False
-    for ask in (lambda: matcher.expression(id), lambda: matcher.explain({}, id)):
+    for call in (lambda: matcher.expression(id), lambda: matcher.explain({}, id)):
         with pytest.raises(ModelError, match="no subscription"):
-            ask()
+            call()
 
 
 @pytest.mark.parametrize("options", [{"space": "sphere"}, {"index": "best"}, {"space": 5}])
-def test_options_that_are_none(options: Any) -> None:
+def test_invalid_options(options: Any) -> None:
     with pytest.raises(ModelError, match="one of"):
         Matcher(**options)
 
@@ -133,8 +133,8 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_long_expression_takes_time_in_proportion(name: str) -> None:
-    """In a process of its own, which may work for a minute; it needs two seconds."""
+def test_a_long_expression_takes_linear_time(name: str) -> None:
+    """Run in a process that may use a minute of CPU time, and needs two seconds."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_CPU, (60, 60))\n"
         "import sys; from fencepost.engine.matcher import Matcher; m = Matcher()\n"
@@ -202,7 +202,7 @@ def test_bad_rows_refuse_the_rest_or_become_dead_letters(matcher: Matcher) -> No
     ],
     ids=lambda bad: type(bad).__name__,
 )
-def test_a_table_of_subscriptions_that_is_none(matcher: Matcher, bad: Any) -> None:
+def test_invalid_tables_of_subscriptions(matcher: Matcher, bad: Any) -> None:
     before = state(matcher)
     with pytest.raises(ModelError):
         matcher.subscribe_many(bad)
@@ -223,7 +223,7 @@ def test_a_table_of_subscriptions_that_is_none(matcher: Matcher, bad: Any) -> No
     ],
     ids=["id", "expression", "no column", "expires", "far expiry", "pandas"],
 )
-def test_columns_of_subscriptions_of_the_wrong_type(matcher: Matcher, table: Any) -> None:
+def test_tables_of_subscriptions_with_wrong_types(matcher: Matcher, table: Any) -> None:
     before = state(matcher)
     with pytest.raises(ModelError):
         matcher.subscribe_many(table)
@@ -281,7 +281,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_columns_that_are_none(matcher: Matcher, name: str) -> None:
+def test_invalid_columns_of_subscriptions(matcher: Matcher, name: str) -> None:
     before = state(matcher)
     with pytest.raises(FencepostError):
         matcher.subscribe_columns(**COLUMNS[name])
@@ -309,21 +309,21 @@ EVENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", EVENTS)
-def test_an_event_that_is_none(name: str, index: str) -> None:
+def test_invalid_events(name: str, index: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("keep", EVERYTHING)
-    for ask in (
+    for call in (
         lambda: matcher.match(EVENTS[name]),
         lambda: matcher.match_subscribers(EVENTS[name]),
         lambda: matcher.explain(EVENTS[name], "keep"),
         lambda: matcher.match_batch([EVENTS[name]]),
     ):
         with pytest.raises(ModelError, match=r"event|Feature"):
-            ask()
+            call()
 
 
 class Hostile:
-    """A value that raises whatever is done to it."""
+    """A value that raises on every access and comparison."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
@@ -352,7 +352,7 @@ VALUES: dict[str, Any] = {
     "a list of huge integers": [10**5000],
     "a far date": np.datetime64(2**62, "s"),
     "a far year": np.datetime64(2**40, "Y"),
-    "a time without end": dt.datetime.max,  # noqa: DTZ901
+    "the latest datetime": dt.datetime.max,  # noqa: DTZ901
     "a released view": memoryview(b"x"),
     "a nested list": [[[[]]]],
     "a bow tie": BOWTIE,
@@ -370,7 +370,7 @@ VALUES["a released view"].release()
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_value_of_any_kind_is_at_worst_unknown(name: str) -> None:
+def test_strange_values_are_at_worst_unknown(name: str) -> None:
     matcher = Matcher()
     for letter, kind in enumerate(
         [
@@ -407,12 +407,12 @@ def test_a_value_of_any_kind_is_at_worst_unknown(name: str) -> None:
         matcher.subscribe(f"s{letter}", kind)
         matcher.subscribe(f"n{letter}", f"NOT ({kind})")
     event = {"x": VALUES[name], "\ud800": 1}
-    found = matcher.match(event)
-    assert not {f"s{id[1:]}" for id in found if id[0] == "n"} & set(found)
-    assert matcher.match_batch([event], sort=True)["subscription"].to_pylist() == found
+    matches = matcher.match(event)
+    assert not {f"s{id[1:]}" for id in matches if id[0] == "n"} & set(matches)
+    assert matcher.match_batch([event], sort=True)["subscription"].to_pylist() == matches
     for id in matcher.ids():
         explained = matcher.explain(event, id)
-        assert explained.matches is (id in found)
+        assert explained.matches is (id in matches)
         assert str(explained)
 
 
@@ -424,22 +424,22 @@ def big_ring(vertices: int) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def test_a_polygon_of_a_million_vertices() -> None:
     ring = big_ring(1_000_000)
-    good = shapely.Polygon(ring)
+    valid = shapely.Polygon(ring)
     crossed = ring.copy()
     crossed[[400_000, 400_200]] = crossed[[400_200, 400_000]]
     bad = shapely.Polygon(crossed)
     matcher = Matcher()
     matcher.subscribe("near", "S_CONTAINS(g, POINT(1 1))")
     matcher.subscribe("far", "S_DISJOINT(g, BBOX(20, 20, 21, 21))")
-    assert matcher.match({"g": good}) == ["far", "near"]
-    assert matcher.match({"g": good.wkb}) == ["far", "near"]
+    assert matcher.match({"g": valid}) == ["far", "near"]
+    assert matcher.match({"g": valid.wkb}) == ["far", "near"]
     assert matcher.match({"g": bad}) == []
     with pytest.raises(GeometryError, match="crosses itself"):
         matcher.subscribe_columns(["bad"], regions={"g": ([bad], "S_WITHIN")})
-    matcher.subscribe_columns(["big"], regions={"g": ([good], "S_WITHIN")})
+    matcher.subscribe_columns(["big"], regions={"g": ([valid], "S_WITHIN")})
     assert matcher.match({"g": "POINT (9 1)"}) == ["big", "far"]
     assert matcher.match({"g": "POINT (11 1)"}) == ["far"]
-    assert matcher.match({"g": good}) == ["big", "far", "near"]
+    assert matcher.match({"g": valid}) == ["big", "far", "near"]
     assert matcher.ids() == ["big", "far", "near"]
 
 
@@ -462,7 +462,7 @@ TABLES: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_events_that_is_none(name: str, index: str) -> None:
+def test_invalid_tables_of_events(name: str, index: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("keep", EVERYTHING)
     with pytest.raises(ModelError):
@@ -483,10 +483,10 @@ FRAMES: dict[str, Any] = {
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_frame_with_mixed_columns_is_matched_or_refused(matcher: Matcher, name: str) -> None:
     try:
-        found = matcher.match_batch(FRAMES[name])
+        matches = matcher.match_batch(FRAMES[name])
     except FencepostError:
         return
-    assert 0 in found["event"].to_pylist()
+    assert 0 in matches["event"].to_pylist()
 
 
 def _bad_text() -> pa.Array:
@@ -523,14 +523,14 @@ def test_a_column_of_any_type_is_at_worst_refused(name: str) -> None:
         matcher.subscribe("null", f"{letter} IS NULL")
         table = pa.table({letter: WRONG[name]()})
         try:
-            found = matcher.match_batch(table)
+            matches = matcher.match_batch(table)
         except FencepostError:
             continue
-        assert found.num_rows <= 2
+        assert matches.num_rows <= 2
 
 
 @pytest.mark.parametrize("threads", [0, -1, "2", None, 1.5])
-def test_threads_that_are_none(matcher: Matcher, threads: Any) -> None:
+def test_invalid_numbers_of_threads(matcher: Matcher, threads: Any) -> None:
     with pytest.raises(ModelError, match="threads"):
         matcher.match_batch([{}], threads=threads)
 
@@ -553,7 +553,7 @@ def copy(saved: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "copy"))
 
 
-def test_folders_that_hold_no_index(tmp_path: Path) -> None:
+def test_folders_without_an_index(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "photo.jpg").write_text("x")
@@ -562,7 +562,7 @@ def test_folders_that_hold_no_index(tmp_path: Path) -> None:
             Matcher.open(tmp_path / name)
 
 
-def test_places_where_no_index_can_be_written(matcher: Matcher, tmp_path: Path) -> None:
+def test_folders_to_which_no_index_can_be_written(matcher: Matcher, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "photo.jpg").write_text("x")
@@ -603,7 +603,7 @@ MANIFESTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_a_manifest_that_is_damaged(copy: Path, name: str) -> None:
+def test_damaged_manifests(copy: Path, name: str) -> None:
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(MANIFESTS[name](manifest)))
     with pytest.raises(FencepostError):
@@ -611,14 +611,14 @@ def test_a_manifest_that_is_damaged(copy: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000])
-def test_a_manifest_that_is_no_json(copy: Path, content: bytes) -> None:
+def test_manifests_that_are_not_json(copy: Path, content: bytes) -> None:
     (copy / "manifest.json").write_bytes(content)
     with pytest.raises(IndexingError):
         Matcher.open(copy)
 
 
 def test_a_manifest_of_fewer_columns_than_the_segments_use(copy: Path) -> None:
-    """In a process of its own: it must not end by a signal."""
+    """Run in a process, which must not end by a signal."""
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps({**manifest, "columns": []}))
     code = (
@@ -649,7 +649,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["arrays", "deleted_version.npy", "names.arrow"])
-def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str) -> None:
+def test_damaged_segment_files(copy: Path, name: str, damage: str) -> None:
     DAMAGE[damage](next(copy.glob("segment-*")) / name)
     with pytest.raises(IndexingError, match="damaged"):
         Matcher.open(copy)
@@ -659,11 +659,11 @@ ARRAYS: dict[str, Callable[[dict[str, Any]], object]] = {
     "another type": lambda arrays: arrays["checks"].update(dtype="<u4"),
     "another number of sides": lambda arrays: arrays["scan_box"]["shape"].append(1),
     "too long": lambda arrays: arrays["checks"]["shape"].__setitem__(0, 2**40),
-    "of less than nothing": lambda arrays: arrays["checks"]["shape"].__setitem__(0, -1),
-    "behind the end": lambda arrays: arrays["checks"].update(start=2**40),
-    "before the beginning": lambda arrays: arrays["checks"].update(start=-64),
-    "out of step": lambda arrays: arrays["checks"].update(start=arrays["checks"]["start"] + 8),
-    "changed places": lambda arrays: arrays.update(
+    "a negative size": lambda arrays: arrays["checks"]["shape"].__setitem__(0, -1),
+    "beyond the end": lambda arrays: arrays["checks"].update(start=2**40),
+    "before the start": lambda arrays: arrays["checks"].update(start=-64),
+    "misaligned": lambda arrays: arrays["checks"].update(start=arrays["checks"]["start"] + 8),
+    "swapped": lambda arrays: arrays.update(
         {"expires": arrays["set_start"], "set_start": arrays["expires"]}
     ),
     "missing": lambda arrays: arrays.pop("shapes.x"),
@@ -671,7 +671,7 @@ ARRAYS: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_that_are_not_what_the_manifest_says(copy: Path, name: str) -> None:
+def test_arrays_that_differ_from_the_manifest(copy: Path, name: str) -> None:
     manifest = json.loads((copy / "manifest.json").read_text())
     ARRAYS[name](manifest["segments"][0]["arrays"])
     (copy / "manifest.json").write_text(json.dumps(manifest))
@@ -680,7 +680,7 @@ def test_arrays_that_are_not_what_the_manifest_says(copy: Path, name: str) -> No
 
 
 def test_an_open_index_holds_few_files_open(saved: Path) -> None:
-    """A process may hold some 1,000 open, and some libraries cannot use those after the first."""
+    """A process may open about 1,000 files, and some libraries fail with larger descriptors."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     opened = [Matcher.open(saved) for _ in range(10)]
     held = len(list(Path("/proc/self/fd").iterdir())) - before
@@ -688,7 +688,7 @@ def test_an_open_index_holds_few_files_open(saved: Path) -> None:
     assert held <= 10 * len(opened[0].view().snapshot())
 
 
-def test_an_opened_index_goes_on_as_if_it_had_not_been_saved(saved: Path) -> None:
+def test_an_opened_index_can_be_changed(saved: Path) -> None:
     opened = Matcher.open(saved)
     opened.subscribe("c", "S_INTERSECTS(g, BBOX(0, 0, 1, 1)) AND n > 0")
     assert opened.match({"n": 1, "s": "x", "g": "POINT (0 0)"}) == ["a", "b", "c"]

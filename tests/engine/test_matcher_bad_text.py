@@ -1,4 +1,4 @@
-"""Text in Arrow columns that is not UTF-8: refused by row, or set aside with the reason."""
+"""Arrow columns with text that is not UTF-8: rows are refused, or become dead letters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lists(*rows: list[bytes]) -> pa.Array:
 
 
 def encoded(*rows: bytes) -> pa.Array:
-    """With an entry that is bad and that no row has."""
+    """Return a dictionary array; its dictionary has an invalid entry that no row uses."""
     entries = text(b"\xff\xff", *rows)
     return pa.DictionaryArray.from_arrays(pa.array(range(1, len(rows) + 1)), entries)
 
@@ -41,7 +41,7 @@ EVENTS: dict[str, pa.Array] = {
 
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("form", EVENTS)
-def test_events_are_refused_or_set_aside(index: str, form: str) -> None:
+def test_events_are_refused_or_become_dead_letters(index: str, form: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("storm", "A_CONTAINS(t, ('storm'))")
     matcher.subscribe("calm", "NOT A_OVERLAPS(t, ('storm'))")
@@ -49,7 +49,7 @@ def test_events_are_refused_or_set_aside(index: str, form: str) -> None:
     with pytest.raises(ModelError, match=rf"1 events cannot be read: row 1: .*'t' {REASON}"):
         matcher.match_batch(table, sort=True)
     bad: DeadLetters = []
-    found = matcher.match_batch(table, dead_letters=bad, sort=True).to_pylist()
+    matches = matcher.match_batch(table, dead_letters=bad, sort=True).to_pylist()
     assert [row for row, _ in bad] == [1]
     assert REASON in bad[0][1]
     good = pa.concat_tables([table.slice(0, 1), table.slice(2)])
@@ -57,12 +57,12 @@ def test_events_are_refused_or_set_aside(index: str, form: str) -> None:
         {**pair, "event": [0, 2, 3][pair["event"]]}
         for pair in matcher.match_batch(good, sort=True).to_pylist()
     ]
-    assert found == expected
-    assert {pair["event"] for pair in found} >= {0, 3}
-    assert matcher.match_batch(table.slice(2)).num_rows == len(found) - 1
+    assert matches == expected
+    assert {pair["event"] for pair in matches} >= {0, 3}
+    assert matcher.match_batch(table.slice(2)).num_rows == len(matches) - 1
 
 
-def test_every_bad_row_is_named_whatever_the_threads() -> None:
+def test_all_bad_rows_are_named_with_any_number_of_threads() -> None:
     matcher = Matcher()
     matcher.subscribe("storm", "A_CONTAINS(t, ('storm'))")
     rows = [b"storm"] * 25_000
@@ -73,14 +73,14 @@ def test_every_bad_row_is_named_whatever_the_threads() -> None:
         matcher.match_batch(table, sort=True)
     for threads in (1, 2):
         bad: DeadLetters = []
-        found = matcher.match_batch(table, threads, bad, sort=True)
+        matches = matcher.match_batch(table, threads, bad, sort=True)
         assert [row for row, _ in bad] == [7, 12_000, 24_999]
         expected = [row for row in range(25_000) if rows[row] != LATIN]
-        assert found["event"].to_pylist() == expected
+        assert matches["event"].to_pylist() == expected
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "condition",
     [
         "t = 'storm'",
         "t LIKE 's%'",
@@ -90,9 +90,9 @@ def test_every_bad_row_is_named_whatever_the_threads() -> None:
         "t = other",
     ],
 )
-def test_whatever_the_text_is_compared_with(asked: str) -> None:
+def test_every_kind_of_comparison_refuses_bad_text(condition: str) -> None:
     matcher = Matcher()
-    matcher.subscribe("s", asked)
+    matcher.subscribe("s", condition)
     table = pa.table({"t": text(b"storm", LATIN), "other": ["storm", "storm"]})
     with pytest.raises(ModelError, match=f"row 1: .*{REASON}"):
         matcher.match_batch(table, sort=True)
@@ -101,24 +101,23 @@ def test_whatever_the_text_is_compared_with(asked: str) -> None:
     assert [row for row, _ in bad] == [1]
 
 
-def test_text_that_nobody_asks_for_does_not_matter() -> None:
+def test_text_that_no_subscription_reads_is_ignored() -> None:
     matcher = Matcher()
     matcher.subscribe("n", "n > 1")
     bad: DeadLetters = []
-    found = matcher.match_batch(
+    matches = matcher.match_batch(
         pa.table({"t": text(b"a", LATIN), "n": [5, 5]}), dead_letters=bad, sort=True
     )
-    assert (found.num_rows, bad) == (2, [])
+    assert (matches.num_rows, bad) == (2, [])
 
 
-def test_a_geometry_that_is_no_text_is_unknown() -> None:
-    """As any other geometry that cannot be read."""
+def test_a_geometry_with_bad_text_is_unknown() -> None:
     matcher = Matcher()
     matcher.subscribe("here", "S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
     bad: DeadLetters = []
     table = pa.table({"g": text(b"POINT (1 1)", b"POINT (\xff 1)")})
-    found = matcher.match_batch(table, dead_letters=bad, sort=True)
-    assert (found["event"].to_pylist(), bad) == ([0], [])
+    matches = matcher.match_batch(table, dead_letters=bad, sort=True)
+    assert (matches["event"].to_pylist(), bad) == ([0], [])
 
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -142,7 +141,7 @@ def test_columns_of_subscriptions_are_refused(name: str) -> None:
     assert len(matcher) == 0
 
 
-def test_a_dictionary_may_hold_what_no_row_has() -> None:
+def test_unused_dictionary_entries_may_be_bad() -> None:
     matcher = Matcher()
     words = pa.ListArray.from_arrays([0, 1, 2], encoded(b"storm", b"hail"))
     matcher.subscribe_columns(["a", "b"], keywords={"t": words})
@@ -153,9 +152,9 @@ def test_a_dictionary_may_hold_what_no_row_has() -> None:
 def test_tables_of_subscriptions() -> None:
     table = pa.table({"id": ["a", "b", "c"], "expression": text(b"n > 1", LATIN, b"n > 2")})
     matcher = Matcher()
-    for given in (table, table.to_batches()[0]):
+    for subscriptions in (table, table.to_batches()[0]):
         with pytest.raises(ModelError, match=f"row 1: the column 'expression' {REASON}"):
-            matcher.subscribe_many(given)
+            matcher.subscribe_many(subscriptions)
     bad: DeadLetters = []
     assert matcher.subscribe_many(table, bad) == 2
     assert [row for row, _ in bad] == [1]
@@ -167,7 +166,7 @@ def test_tables_of_subscriptions() -> None:
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_what_nobody_asks_for_may_be_anything(index: str) -> None:
+def test_unread_columns_may_hold_anything(index: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("large", "n > 1")
     unreadable = pa.array([10**18] * 3).view(pa.timestamp("s"))  # far beyond Python's years
@@ -180,10 +179,10 @@ def test_what_nobody_asks_for_may_be_anything(index: str) -> None:
 
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("form", ["texts", "large texts", "views", "encoded"])
-def test_bad_bytes_in_wkt_are_no_geometry(index: str, form: str) -> None:
+def test_wkt_with_bad_bytes_is_no_geometry(index: str, form: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
-    matcher.subscribe("sum", "n + m > 3")  # for which values are looked at one by one
+    matcher.subscribe("sum", "n + m > 3")  # reads the values of events one by one
     rows = (b"POINT (1 1)", b"POINT (1 \xff)", b"POINT (5 5)")
     column = {
         "texts": text(*rows),
@@ -192,8 +191,8 @@ def test_bad_bytes_in_wkt_are_no_geometry(index: str, form: str) -> None:
         "encoded": encoded(*rows),
     }[form]
     table = pa.table({"g": column, "n": [1, 2, 3], "m": [1, 2, 3]})
-    found = matcher.match_batch(table, sort=True).to_pydict()
-    assert list(zip(found["event"], found["subscription"], strict=True)) == [
+    matches = matcher.match_batch(table, sort=True).to_pydict()
+    assert list(zip(matches["event"], matches["subscription"], strict=True)) == [
         (0, "in"),
         (1, "sum"),
         (2, "sum"),

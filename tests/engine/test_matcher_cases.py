@@ -1,4 +1,4 @@
-"""Events and expressions at the edges of the meaning: the engine says what the oracle says."""
+"""Events and expressions at the edges of the semantics: every index agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("expression", "event"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_the_engine_says_what_the_oracle_says(expression: Any, event: dict[str, Any]) -> None:
+def test_every_index_agrees_with_the_oracle(expression: Any, event: dict[str, Any]) -> None:
     outcome = evaluate(parse(expression), event)
     for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st"):
         matcher = Matcher(index=index)
@@ -146,7 +146,7 @@ def test_the_engine_says_what_the_oracle_says(expression: Any, event: dict[str, 
 
 
 @pytest.mark.parametrize("value", [1, 0.5, 2**53 + 1, 10**30, Decimal("0.5"), -(2**63)])
-def test_a_number_given_as_a_column_is_the_number_of_its_expression(value: Any) -> None:
+def test_a_number_of_a_column_equals_the_number_of_its_expression(value: Any) -> None:
     for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st"):
         matcher = Matcher(index=index)
         matcher.subscribe_columns(["s"], equals={"n": [value]})
@@ -157,14 +157,14 @@ def test_a_number_given_as_a_column_is_the_number_of_its_expression(value: Any) 
 
 
 @pytest.mark.parametrize("value", [Decimal("0.1"), float("inf"), 10**400, Fraction(1, 3)])
-def test_a_number_that_no_pair_of_doubles_holds_is_refused_as_a_column(value: Any) -> None:
+def test_a_number_beyond_two_doubles_is_refused_as_a_column(value: Any) -> None:
     matcher = Matcher()
     with pytest.raises(ModelError, match="106 bits"):
         matcher.subscribe_columns(["s"], equals={"n": [value]})
     assert len(matcher) == 0
 
 
-def test_a_column_called_type_makes_no_feature_of_a_row() -> None:
+def test_a_row_with_a_column_called_type_is_no_feature() -> None:
     table = pa.table({"type": ["Feature"], "n": [5]})
     for index in ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"):
         matcher = Matcher(index=index)
@@ -178,6 +178,6 @@ def test_an_event_in_the_dead_letters_matches_nothing() -> None:
         matcher.subscribe("always", "TRUE")
         matcher.subscribe("missing", "n IS NULL")
         letters: list[tuple[int, str]] = []
-        found = matcher.match_batch([{"n": 1}, 5, {}], dead_letters=letters, sort=True)
-        assert found["event"].to_pylist() == [0, 2, 2], index
+        matches_table = matcher.match_batch([{"n": 1}, 5, {}], dead_letters=letters, sort=True)
+        assert matches_table["event"].to_pylist() == [0, 2, 2], index
         assert [row for row, _ in letters] == [1]

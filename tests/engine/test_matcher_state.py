@@ -1,4 +1,4 @@
-"""A matcher through any sequence of calls, beside a dict of trees that the oracle evaluates."""
+"""A matcher under any sequence of calls, beside a model: conditions that the oracle evaluates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXPRESSIONS = [
 ]
 TREES = {text: parse(text) for text in EXPRESSIONS}
 NEAR = [parse(f"S_DWITHIN(g, {place}, 2)") for place in ("POINT(3 3)", "POINT(0 0)")]
-STILL = [tree for text, tree in TREES.items() if "(g, " not in text]
+NOT_MOVABLE = [tree for text, tree in TREES.items() if "(g, " not in text]
 BAD = ["n >", "foo(1)", "(" * 100, "", "S_INTERSECTS(g, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))"]
 EVENTS = [
     {},
@@ -53,7 +53,7 @@ NEVER = 1 << 62
 
 
 @dataclass(frozen=True)
-class Kept:
+class ModelSubscription:
     """A subscription of the model."""
 
     tree: Condition
@@ -61,28 +61,34 @@ class Kept:
     expires: int
 
 
-class Sequences(RuleBasedStateMachine):
-    """Every call does to the matcher what it does to the model."""
+class MatcherMachine(RuleBasedStateMachine):
+    """Applies every call to a matcher and to a model of it."""
 
     @initialize(
         index=st.sampled_from(
             ["auto", "auto", "auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"]
         ),
-        most_recent=st.sampled_from([1, 2, 1000]),
-        most_small=st.sampled_from([0, 4, 1000]),
+        max_memtable_rows=st.sampled_from([1, 2, 1000]),
+        max_small_rows=st.sampled_from([0, 4, 1000]),
     )
-    def begin(self, index: str, most_recent: int, most_small: int) -> None:
+    def begin(self, index: str, max_memtable_rows: int, max_small_rows: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
-        keep_segments_small(self.matcher, max_memtable_rows=most_recent, max_small_rows=most_small)
-        self.model: dict[str, Kept] = {}
+        keep_segments_small(
+            self.matcher, max_memtable_rows=max_memtable_rows, max_small_rows=max_small_rows
+        )
+        self.model: dict[str, ModelSubscription] = {}
         self.folder = Path(tempfile.mkdtemp())
 
     def clock(self) -> int:
         return self.now
 
-    def living(self) -> dict[str, Kept]:
-        return {id: kept for id, kept in self.model.items() if kept.expires > self.now}
+    def live(self) -> dict[str, ModelSubscription]:
+        return {
+            id: subscription
+            for id, subscription in self.model.items()
+            if subscription.expires > self.now
+        }
 
     def _expiry(self, seconds: int | None) -> tuple[str | None, int]:
         if seconds is None:
@@ -102,12 +108,12 @@ class Sequences(RuleBasedStateMachine):
         self, id: str, text: str, subscriber: str | None, replace: bool, seconds: int | None
     ) -> None:
         expires, instant = self._expiry(seconds)
-        if id in self.living() and not replace:
+        if id in self.live() and not replace:
             with pytest.raises(FencepostError, match="already"):
                 self.matcher.subscribe(id, text, subscriber=subscriber, expires=expires)
             return
         self.matcher.subscribe(id, text, subscriber=subscriber, replace=replace, expires=expires)
-        self.model[id] = Kept(TREES[text], subscriber or id, instant)
+        self.model[id] = ModelSubscription(TREES[text], subscriber or id, instant)
 
     @rule(id=st.sampled_from(IDS), text=st.sampled_from(BAD))
     def subscribe_badly(self, id: str, text: str) -> None:
@@ -116,7 +122,7 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(id=st.sampled_from(IDS))
     def unsubscribe(self, id: str) -> None:
-        assert self.matcher.unsubscribe(id) is (id in self.living())
+        assert self.matcher.unsubscribe(id) is (id in self.live())
         self.model.pop(id, None)
 
     @rule(
@@ -128,24 +134,24 @@ class Sequences(RuleBasedStateMachine):
         letters=st.booleans(),
     )
     def subscribe_many(self, rows: list[tuple[str, str]], replace: bool, letters: bool) -> None:
-        good: dict[str, Kept] = {}
+        good: dict[str, ModelSubscription] = {}
         bad = []
-        living = self.living()
+        live = self.live()
         for number, (id, text) in enumerate(rows):
-            if not id or text not in TREES or id in good or (id in living and not replace):
+            if not id or text not in TREES or id in good or (id in live and not replace):
                 bad.append(number)
             else:
-                good[id] = Kept(TREES[text], id, NEVER)
+                good[id] = ModelSubscription(TREES[text], id, NEVER)
         table = [{"id": id, "expression": text} for id, text in rows]
         if not letters and bad:
             with pytest.raises(FencepostError, match="cannot be used"):
                 self.matcher.subscribe_many(table, replace=replace)
             return
-        found: list[tuple[int, str]] | None = [] if letters else None
-        assert self.matcher.subscribe_many(table, found, replace=replace) == len(good)
-        if found is not None:
-            assert [row for row, _ in found] == bad
-            assert all(reason for _, reason in found)
+        dead_letters: list[tuple[int, str]] | None = [] if letters else None
+        assert self.matcher.subscribe_many(table, dead_letters, replace=replace) == len(good)
+        if dead_letters is not None:
+            assert [row for row, _ in dead_letters] == bad
+            assert all(reason for _, reason in dead_letters)
         self.model.update(good)
 
     @rule(
@@ -161,28 +167,28 @@ class Sequences(RuleBasedStateMachine):
                 keywords={"l": [[], ["a"], ["hail"], []][: len(ids)]},
             )
 
-        if any(id in self.living() for id in ids):
+        if any(id in self.live() for id in ids):
             with pytest.raises(FencepostError, match="already"):
                 add()
             return
         add()
         name = "s" if isinstance(value, str) else "n"
-        said = f"'{value}'" if isinstance(value, str) else str(value).upper()
+        literal = f"'{value}'" if isinstance(value, str) else str(value).upper()
         for id, words in zip(ids, ["", "a", "hail", ""], strict=False):
-            text = f"{name} = {said} AND S_INTERSECTS(g, BBOX(0, 0, 4, 4))"
+            text = f"{name} = {literal} AND S_INTERSECTS(g, BBOX(0, 0, 4, 4))"
             text += f" AND A_CONTAINS(l, ('{words}'))" if words else ""
-            self.model[id] = Kept(parse(text), id, NEVER)
+            self.model[id] = ModelSubscription(parse(text), id, NEVER)
 
     @rule(id=st.sampled_from(IDS), place=st.sampled_from(["POINT (3 3)", "POINT (0 0)", "BAD"]))
     def move(self, id: str, place: str) -> None:
-        kept = self.living().get(id)
-        if kept is None or place == "BAD" or kept.tree in STILL:
+        subscription = self.live().get(id)
+        if subscription is None or place == "BAD" or subscription.tree in NOT_MOVABLE:
             with pytest.raises(FencepostError):
                 self.matcher.move(id, "g", place)
-        elif kept.tree in NEAR:
+        elif subscription.tree in NEAR:
             self.matcher.move(id, "g", place)
             tree = parse(f"S_DWITHIN(g, {place}, 2)")
-            self.model[id] = Kept(tree, kept.subscriber, kept.expires)
+            self.model[id] = ModelSubscription(tree, subscription.subscriber, subscription.expires)
 
     @rule()
     def compact(self) -> None:
@@ -194,29 +200,29 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from(EVENTS))
     def match(self, event: dict[str, object]) -> None:
-        found = {id: k for id, k in self.living().items() if evaluate(k.tree, event) is True}
-        assert self.matcher.match(event) == sorted(found)
+        matches = {id: k for id, k in self.live().items() if evaluate(k.tree, event) is True}
+        assert self.matcher.match(event) == sorted(matches)
         assert self.matcher.match_subscribers(event) == sorted(
-            {k.subscriber for k in found.values()}
+            {k.subscriber for k in matches.values()}
         )
 
     @rule()
     def match_all(self) -> None:
         table = self.matcher.match_batch(EVENTS, sort=True)
-        living = sorted(self.living().items())
-        wanted = [
+        live = sorted(self.live().items())
+        expected = [
             (row, id)
             for row, event in enumerate(EVENTS)
-            for id, kept in living
-            if evaluate(kept.tree, event) is True
+            for id, subscription in live
+            if evaluate(subscription.tree, event) is True
         ]
-        found = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
-        assert list(found) == wanted
+        pairs = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
+        assert list(pairs) == expected
 
     @rule(event=st.sampled_from(EVENTS))
     def explain(self, event: dict[str, object]) -> None:
-        for id, kept in self.living().items():
-            assert self.matcher.explain(event, id).outcome is evaluate(kept.tree, event)
+        for id, subscription in self.live().items():
+            assert self.matcher.explain(event, id).outcome is evaluate(subscription.tree, event)
 
     @rule()
     def save_and_open(self) -> None:
@@ -227,17 +233,17 @@ class Sequences(RuleBasedStateMachine):
 
     @precondition(lambda self: hasattr(self, "model"))
     @invariant()
-    def the_same_subscriptions(self) -> None:
-        living = self.living()
-        assert self.matcher.ids() == sorted(living)
-        assert len(self.matcher) == len(living)
+    def subscriptions_equal_those_of_the_model(self) -> None:
+        live = self.live()
+        assert self.matcher.ids() == sorted(live)
+        assert len(self.matcher) == len(live)
         for id in IDS:
-            assert (id in self.matcher) is (id in living)
+            assert (id in self.matcher) is (id in live)
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-TestSequences = Sequences.TestCase
-TestSequences.settings = settings(examples(100), stateful_step_count=25)
+TestMatcherMachine = MatcherMachine.TestCase
+TestMatcherMachine.settings = settings(examples(100), stateful_step_count=25)

@@ -1,4 +1,4 @@
-"""A matcher in many threads, and an index in many processes."""
+"""A matcher used by many threads, and an index opened by many processes."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from fencepost.testing import keep_segments_small
 from tests.waiting import WAIT_S, until
 
 
-def together(*works: Callable[[], None]) -> None:
-    """Run them at the same time; what one raises is raised here."""
+def run_together(*functions: Callable[[], None]) -> None:
+    """Run functions at the same time; raise here what they raise."""
     switch = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        with ThreadPoolExecutor(len(works)) as pool:
-            for done in [pool.submit(work) for work in works]:
-                done.result(timeout=WAIT_S)
+        with ThreadPoolExecutor(len(functions)) as pool:
+            for future in [pool.submit(function) for function in functions]:
+                future.result(timeout=WAIT_S)
     finally:
         sys.setswitchinterval(switch)
 
 
 @pytest.mark.parametrize("index", ["auto", "cr-tree", "rt++", "ops4st"])
 def test_a_match_sees_only_states_that_existed(index: str) -> None:
-    """The third thread moves one subscription through 0, 1, 2 ...: a match sees one of the two
-    neighbours of a step, or with replace=True exactly one."""
+    """A writer adds each step before it removes the previous one.
+
+    So a match sees one step or two consecutive steps, and never an earlier step than before.
+    """
     matcher = Matcher(index=index)
     for number in range(50):
         matcher.subscribe(f"always{number}", "n > 0")
@@ -52,7 +54,7 @@ def test_a_match_sees_only_states_that_existed(index: str) -> None:
     def change() -> None:
         try:
             for step in range(steps):
-                # A new attribute each time, so that the columns grow under the readers.
+                # Each step has a new attribute, so that columns are added while readers match.
                 matcher.subscribe(f"step{step}", f"x{step} = 1")
                 if step:
                     assert matcher.unsubscribe(f"step{step - 1}")
@@ -62,16 +64,20 @@ def test_a_match_sees_only_states_that_existed(index: str) -> None:
     def read() -> None:
         latest = 0
         while not stop.is_set():
-            found = set(matcher.match(event))
-            assert always <= found
-            moving = sorted(int(id[4:]) for id in found - always)
-            assert len(moving) <= 2
-            if moving:
-                assert moving[0] >= latest - 1, "went back"
-                latest = moving[-1]
-            assert moving == list(range(moving[0], moving[0] + len(moving))) if moving else True
+            ids = set(matcher.match(event))
+            assert always <= ids
+            steps_seen = sorted(int(id[4:]) for id in ids - always)
+            assert len(steps_seen) <= 2
+            if steps_seen:
+                assert steps_seen[0] >= latest - 1, "went back"
+                latest = steps_seen[-1]
+            assert (
+                steps_seen == list(range(steps_seen[0], steps_seen[0] + len(steps_seen)))
+                if steps_seen
+                else True
+            )
 
-    together(change, read, read)
+    run_together(change, read, read)
     assert set(matcher.match(event)) == always | {f"step{steps - 1}"}
 
 
@@ -94,16 +100,16 @@ def test_a_replacement_is_never_absent(index: str) -> None:
             assert matcher.match({"n": 1}) == ["s"]
             assert matcher.match_batch([{"n": 1}], sort=True)["subscription"].to_pylist() == ["s"]
 
-    together(change, read, read)
+    run_together(change, read, read)
 
 
-def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., Any]:
-    """A merge that says when it begins, and waits; but for what the main thread files."""
+def _slowly(merging: threading.Event, may_continue: threading.Event) -> Callable[..., Any]:
+    """Return a merge that signals its start and waits, except in the main thread."""
 
     def merge_to_table(*args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             merging.set()
-            assert go_on.wait(WAIT_S)
+            assert may_continue.wait(WAIT_S)
         return merge_arrays(*args)
 
     return merge_to_table
@@ -112,9 +118,9 @@ def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., A
 def test_changes_are_seen_and_kept_while_segments_are_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
-    merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, go_on))
+    """While a merge waits, subscriptions are added, removed, replaced and matched."""
+    merging, may_continue = threading.Event(), threading.Event()
+    monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, may_continue))
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     for id in ("stays", "goes", "changes"):
@@ -130,13 +136,13 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
         assert matcher.match({"n": 1}) == ["comes", "stays"]
         assert matcher.match({"n": 6}) == ["changes", "comes", "stays"]
         assert matcher.ids() == ["changes", "comes", "differs", "stays"]
-        go_on.set()
+        may_continue.set()
         matcher.compact()
     assert len(matcher.view().snapshot()) < len(before)
     assert matcher.view().snapshot().version == before.version
 
 
-def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "_MAX_SEGMENTS", 3)
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
@@ -161,7 +167,7 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
     assert matcher.match({"n": 1}) == ["c"]
 
 
-def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_restart_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "LAST_VERSION", 5)
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=3, max_small_rows=0)
@@ -175,16 +181,18 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
     assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(40) if k % 3 == 2 or k == 39)
 
 
-def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
-    merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, go_on))
+def test_a_forked_child_can_change_segments_that_its_parent_was_merging(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    merging, may_continue = threading.Event(), threading.Event()
+    monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, may_continue))
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
     assert merging.wait(WAIT_S)
-    go_on.set()
+    may_continue.set()
     child = os.fork()
     if child == 0:  # pragma: no cover (another process)
         try:
@@ -199,19 +207,23 @@ def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.Monk
     assert matcher.match({"n": 1}) == ["s"]
 
 
-def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between counting the columns and filling them, another thread asks about a new attribute."""
+def test_an_attribute_added_while_an_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread adds an attribute between counting the columns and filling them."""
     matcher = Matcher()
     matcher.subscribe("s", "n > 0 AND s = 'a' AND S_INTERSECTS(g, POINT(0 0)) AND l IS NULL")
-    event = {"n": 1, "s": "a", "g": "LINESTRING (0 0, 1 0)"}  # no point: those are read otherwise
+    event = {
+        "n": 1,
+        "s": "a",
+        "g": "LINESTRING (0 0, 1 0)",
+    }  # not a point, for which there is a fast path
     assert matcher.match(event) == ["s"]
     serial = iter(range(1000))
 
     def interrupt() -> None:
-        other = threading.Thread(target=add)
-        other.start()
-        other.join(WAIT_S)
-        assert not other.is_alive()
+        thread = threading.Thread(target=add)
+        thread.start()
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
 
     class Interrupted(events_module.EventColumnBuilder):
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -234,10 +246,10 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
     assert matcher.match_batch([event, event]).num_rows == 2
     assert matcher.match_batch(pa.Table.from_pylist([event])).num_rows == 1
     assert matcher.match(event) == ["s"]
-    assert next(serial) == 4  # it did happen, each time
+    assert next(serial) == 4  # each call was interrupted once
 
 
-def test_columns_added_in_two_threads_keep_apart() -> None:
+def test_columns_added_by_two_threads() -> None:
     for _ in range(20):
         matcher = Matcher()
 
@@ -245,22 +257,21 @@ def test_columns_added_in_two_threads_keep_apart() -> None:
             for k in range(10):
                 matcher.subscribe_columns([f"{name}{k}"], equals={f"{name}{k}": [1]})
 
-        together(lambda: add("a"), lambda: add("b"))
+        run_together(lambda: add("a"), lambda: add("b"))
         for name in ("a", "b"):
             for k in range(10):
                 assert matcher.match({f"{name}{k}": 1}) == [f"{name}{k}"]
 
 
 def test_a_saved_matcher_is_whole_whenever_it_is_opened(tmp_path: Path) -> None:
-    """One thread writes the index again and again, two open it; each time it is one of those
-    that were written."""
+    """A thread saves two matchers in turn; readers always open one of the two as a whole."""
     path = tmp_path / "index"
     matchers = []
     for count in (1, 5):
-        one = Matcher()
+        matcher = Matcher()
         for k in range(count):
-            one.subscribe(f"s{k}", f"x{count}{k} = 1 AND n > {k}")
-        matchers.append(one)
+            matcher.subscribe(f"s{k}", f"x{count}{k} = 1 AND n > {k}")
+        matchers.append(matcher)
     matchers[0].save(path)
     stop = threading.Event()
 
@@ -279,12 +290,12 @@ def test_a_saved_matcher_is_whole_whenever_it_is_opened(tmp_path: Path) -> None:
             event = {"n": 9, **{f"x{count}{k}": 1 for k in range(count)}}
             assert opened.match(event) == [f"s{k}" for k in range(count)]
 
-    together(write, read, read)
-    assert [p.name for p in tmp_path.iterdir()] == ["index"]  # nothing is left beside it
+    run_together(write, read, read)
+    assert [p.name for p in tmp_path.iterdir()] == ["index"]  # no other file is left
 
 
 @pytest.mark.parametrize("rows", [0, 1, 9_999, 10_000, 10_001, 25_003])
-def test_threads_make_no_difference(rows: int) -> None:
+def test_matches_do_not_depend_on_threads(rows: int) -> None:
     matcher = Matcher()
     for k in range(40):
         matcher.subscribe(f"s{k}", f"n % 40 = {k} AND S_INTERSECTS(g, BBOX({k}, 0, {k + 3}, 1))")
@@ -296,9 +307,9 @@ def test_threads_make_no_difference(rows: int) -> None:
             "g": pa.array([f"POINT ({row % 45} 0.5)" for row in range(rows)], pa.string()),
         }
     )
-    one = matcher.match_batch(table, threads=1, sort=True)
+    sequential = matcher.match_batch(table, threads=1, sort=True)
     for threads in (2, 5):
-        assert matcher.match_batch(table, threads=threads, sort=True).equals(one)
+        assert matcher.match_batch(table, threads=threads, sort=True).equals(sequential)
 
 
 _CHILD = """
@@ -322,11 +333,11 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
         out, _ = child.communicate(timeout=WAIT_S)
         assert child.returncode == 0
         assert out.splitlines() == ["['a', 'b']", "['b']"]
-    # What a process removes, it removes for itself.
+    # A process removes subscriptions only from its own copy.
     assert Matcher.open(tmp_path / "index").ids() == ["a", "b"]
 
 
-def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
+def test_subscriptions_added_in_parts_end_in_few_segments() -> None:
     matcher = Matcher()
     keep_segments_small(matcher, max_small_rows=0)
     for part in range(30):
@@ -334,15 +345,15 @@ def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
         matcher.subscribe_many(rows)
 
     def are_few() -> bool:
-        sizes = [len(shelf) for shelf in matcher.view().snapshot()]
-        return all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
+        sizes = [len(segment) for segment in matcher.view().snapshot()]
+        return all(size > 4 * sum(sizes[k:]) for k, size in enumerate(sizes, 1))
 
-    until(are_few)  # nobody asks for the merges
+    until(are_few)  # merges run in the background
     assert len(matcher.match({"n": 7})) == 30
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_who_waits_for_a_merge_that_fails_is_told_and_nothing_is_lost(
+def test_a_failed_merge_raises_for_the_caller_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matcher = Matcher()

@@ -1,4 +1,4 @@
-"""Subscriptions with words, as columns and as text: every way gives what the reference says."""
+"""Subscriptions with words, added as columns and as text, against the reference."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def boxes_of(rng: np.random.Generator, count: int) -> Any:
 
 @pytest.mark.parametrize("index", ["auto", "reference"])
 @pytest.mark.parametrize("seed", range(4))
-def test_columns_say_what_their_expressions_say(seed: int, index: str, tmp_path: Path) -> None:
+def test_columns_match_as_their_expressions(seed: int, index: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     count = 60
     ids = [f"s{k}" for k in range(count)]
@@ -70,18 +70,18 @@ def test_columns_say_what_their_expressions_say(seed: int, index: str, tmp_path:
     events = [random_event(rng) for _ in range(40)]
     by_columns.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
-    again = Matcher()
+    resubscribed = Matcher()
     for id in ids:
-        again.subscribe(id, by_columns.expression(id))
+        resubscribed.subscribe(id, by_columns.expression(id))
     for event in events:
         expected = one_by_one.match(event)
         assert by_columns.match(event) == expected
         assert opened.match(event) == expected
-        assert again.match(event) == expected
+        assert resubscribed.match(event) == expected
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_words_with_other_conditions_come_and_go(seed: int) -> None:
+def test_words_with_other_conditions_are_added_and_removed(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
     auto, reference = Matcher(), Matcher(index="reference")
     polygon = "POLYGON((0 0, 9 0, 0 9, 0 0))"
@@ -112,7 +112,7 @@ def test_words_with_other_conditions_come_and_go(seed: int) -> None:
     assert auto.ids() == reference.ids()
 
 
-def test_very_many_words_are_looked_for_by_place_first() -> None:
+def test_very_many_words_are_searched_by_box_first() -> None:
     count = 3000
     rng = np.random.default_rng(3)
     corner = rng.random((count, 2))
@@ -158,7 +158,7 @@ def test_forms_of_keyword_lists(lists: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lists", "seen"),
+    ("lists", "problem"),
     [
         (["ab", ["c"]], "row 0 is 'ab'"),
         ([["a"], [b"b"]], r"row 1 is \[b'b'\]"),
@@ -169,20 +169,20 @@ def test_forms_of_keyword_lists(lists: Any) -> None:
         ([["a"]], "one item for each of the 2 ids"),
     ],
 )
-def test_bad_keyword_lists_are_refused(lists: Any, seen: str) -> None:
-    with pytest.raises(ModelError, match=seen):
+def test_bad_keyword_lists_are_refused(lists: Any, problem: str) -> None:
+    with pytest.raises(ModelError, match=problem):
         Matcher().subscribe_columns(["0", "1"], keywords={"words": lists})
 
 
 @pytest.mark.parametrize(
-    ("boxes", "seen"),
+    ("boxes", "problem"),
     [
         ([[0, 0, 1, 1], [2, 0, 1, 1]], "xmin is not less than xmax"),
         ([[0, 0, 1, 1], [0, 0, np.inf, 1]], "give finite bounds"),
     ],
 )
-def test_bad_boxes_are_refused(boxes: Any, seen: str) -> None:
-    with pytest.raises(GeometryError, match=seen):
+def test_bad_boxes_are_refused(boxes: Any, problem: str) -> None:
+    with pytest.raises(GeometryError, match=problem):
         Matcher().subscribe_columns(
             ["0", "1"],
             regions={"place": (np.array(boxes, float), "S_INTERSECTS")},
@@ -190,7 +190,7 @@ def test_bad_boxes_are_refused(boxes: Any, seen: str) -> None:
         )
 
 
-def test_an_id_in_use_is_refused_whatever_shelf_it_is_on() -> None:
+def test_an_id_in_use_is_refused_in_segments_and_in_the_memtable() -> None:
     matcher = Matcher()
     matcher.subscribe_columns(["a", "b"], keywords={"words": [["x"], ["y"]]})
     matcher.subscribe("c", "A_CONTAINS(words, ('z'))")
@@ -201,10 +201,10 @@ def test_an_id_in_use_is_refused_whatever_shelf_it_is_on() -> None:
     assert matcher.ids() == ["a", "b", "c"]
 
 
-def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    for shown in (False, True):
+def test_progress_is_shown_if_requested(capsys: pytest.CaptureFixture[str]) -> None:
+    for progress in (False, True):
         matcher = Matcher()
-        matcher.subscribe_columns(["a"], keywords={"words": [["x"]]}, progress=shown)
+        matcher.subscribe_columns(["a"], keywords={"words": [["x"]]}, progress=progress)
         out, err = capsys.readouterr()
         assert out == ""
-        assert ("Subscribing: done" in err) == shown
+        assert ("Subscribing: done" in err) == progress

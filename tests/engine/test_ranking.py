@@ -1,4 +1,4 @@
-"""Ranking: cases worked by hand, and every index against the plain reference, to the last bit."""
+"""Ranking: cases worked by hand, and every index against the reference, to the last bit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.seeds import seeds
 Ranked = list[tuple[str, float]]
 
 
-def filled(expressions: dict[str, Any], index: str = "auto") -> Matcher:
+def matcher_of(expressions: dict[str, Any], index: str = "auto") -> Matcher:
     matcher = Matcher(index=index)
     for id, expression in expressions.items():
         matcher.subscribe(id, expression)
@@ -34,40 +34,40 @@ def filled(expressions: dict[str, Any], index: str = "auto") -> Matcher:
 
 
 def rank(expressions: dict[str, Any], event: dict[str, Any]) -> Ranked:
-    """The ranking that all indexes agree about."""
-    found = [filled(expressions, index).rank(event) for index in INDEXES]
-    assert all(one == found[0] for one in found)
-    return found[0]
+    """Return the ranking of an event, after a check that all indexes agree."""
+    ranked = [matcher_of(expressions, index).rank(event) for index in INDEXES]
+    assert all(ranking == ranked[0] for ranking in ranked)
+    return ranked[0]
 
 
 # ------------------------------------------------------------------------------------- by hand
 
 
 def test_rare_words_count_more() -> None:
-    asked = {
+    expressions = {
         "storm": "A_CONTAINS(text, ('storm'))",
         "both": "A_CONTAINS(text, ('Storm', 'hail'))",
         "calm": "A_CONTAINS(text, ('calm'))",
         "any": "text IS NOT NULL",
     }
-    # Of 4 subscriptions 2 name storm, 1 hail and none the third word.
+    # Of 4 subscriptions, 2 name "storm", 1 names "hail" and none the third word.
     storm, hail, other = log(1 + 4 / 3), log(1 + 4 / 2), log(1 + 4 / 1)
     total = storm + hail + other
-    found = rank(asked, {"text": "Hail! Storm. Storm: beware"})
-    assert [id for id, _ in found] == ["both", "storm", "any"]
-    assert [score for _, score in found] == pytest.approx(
+    ranked = rank(expressions, {"text": "Hail! Storm. Storm: beware"})
+    assert [id for id, _ in ranked] == ["both", "storm", "any"]
+    assert [score for _, score in ranked] == pytest.approx(
         [(storm + hail) / total / 2, storm / total / 2, 0.0], rel=1e-15
     )
 
 
 def test_the_example_of_the_documentation() -> None:
-    asked = {
+    expressions = {
         "storm": "A_CONTAINS(text, ('storm'))",
         "both": "A_CONTAINS(text, ('storm', 'hail'))",
         "harbour": "A_CONTAINS(text, ('storm')) AND S_INTERSECTS(at, BBOX(0, 0, 6, 8))",
     }
-    found = rank(asked, {"text": "Hail storm tonight", "at": "POINT (6 8)"})
-    assert [(id, round(score, 3)) for id, score in found] == [
+    ranked = rank(expressions, {"text": "Hail storm tonight", "at": "POINT (6 8)"})
+    assert [(id, round(score, 3)) for id, score in ranked] == [
         ("harbour", 0.348),
         ("both", 0.258),
         ("storm", 0.098),
@@ -75,14 +75,15 @@ def test_the_example_of_the_documentation() -> None:
 
 
 def test_a_keyword_of_two_words_is_one_item_of_a_list_and_two_words_of_a_text() -> None:
-    asked = {"s": "A_CONTAINS(l, ('hail storm'))"}
-    one, new = log(1 + 1 / 2), log(1 + 1 / 1)
-    assert rank(asked, {"l": ["hail storm", "hail"]}) == [("s", one / (one + new) / 2)]
-    assert rank(asked, {"l": "Storm, hail"}) == [("s", 0.5)]
+    expressions = {"s": "A_CONTAINS(l, ('hail storm'))"}
+    named, unnamed = log(1 + 1 / 2), log(1 + 1 / 1)
+    ranked = rank(expressions, {"l": ["hail storm", "hail"]})
+    assert ranked == [("s", named / (named + unnamed) / 2)]
+    assert rank(expressions, {"l": "Storm, hail"}) == [("s", 0.5)]
 
 
 def test_only_attributes_in_which_a_subscription_names_words_count() -> None:
-    asked = {
+    expressions = {
         "one": "A_CONTAINS(a, ('x'))",
         "two": "A_CONTAINS(a, ('x')) AND A_OVERLAPS(b, ('z', 'y'))",
         "no": "A_CONTAINS(a, ('x')) AND NOT A_CONTAINS(b, ('q'))",
@@ -91,29 +92,31 @@ def test_only_attributes_in_which_a_subscription_names_words_count() -> None:
     }
     y, w = log(1 + 5 / 2), log(1 + 5 / 1)
     x = log(1 + 5 / 6)
-    found = rank(asked, {"a": ["x"], "b": ["y", "w"]})
-    assert dict(found) == pytest.approx(
+    ranked = rank(expressions, {"a": ["x"], "b": ["y", "w"]})
+    assert dict(ranked) == pytest.approx(
         {"one": 0.5, "no": 0.5, "part": 0.5, "empty": 0.5, "two": (x + y) / (x + y + w) / 2},
         rel=1e-15,
     )
 
 
-def test_words_of_all_alternatives_are_named() -> None:
-    asked = {"s": "A_CONTAINS(l, ('a', 'b')) OR A_EQUALS(l, ('c')) OR n > 1 AND A_OVERLAPS(l, (7))"}
-    assert rank(asked, {"l": ["a", "b"], "n": 1}) == [("s", 0.5)]
-    assert rank(asked, {"l": ["a", "c", 7], "n": 2}) == [("s", 0.5)]
-    assert rank(asked, {"l": "7 b a"}) == [
+def test_words_of_all_filters_are_named() -> None:
+    expressions = {
+        "s": "A_CONTAINS(l, ('a', 'b')) OR A_EQUALS(l, ('c')) OR n > 1 AND A_OVERLAPS(l, (7))"
+    }
+    assert rank(expressions, {"l": ["a", "b"], "n": 1}) == [("s", 0.5)]
+    assert rank(expressions, {"l": ["a", "c", 7], "n": 2}) == [("s", 0.5)]
+    assert rank(expressions, {"l": "7 b a"}) == [
         ("s", 2 * log(1 + 1 / 2) / (2 * log(1 + 1 / 2) + log(2)) / 2)
     ]
 
 
 def test_a_keyword_without_a_word_names_nothing() -> None:
-    asked = {"s": "A_CONTAINS(a, ('!!!')) OR A_CONTAINS(b, ('x'))"}
-    assert rank(asked, {"a": "y z", "b": "x"}) == [("s", 0.5)]
+    expressions = {"s": "A_CONTAINS(a, ('!!!')) OR A_CONTAINS(b, ('x'))"}
+    assert rank(expressions, {"a": "y z", "b": "x"}) == [("s", 0.5)]
 
 
 @pytest.mark.parametrize(
-    ("condition", "place", "near"),
+    ("condition", "place", "nearness"),
     [
         ("S_INTERSECTS(g, BBOX(0, 0, 6, 8))", "POINT (3 4)", 1.0),
         ("S_INTERSECTS(g, BBOX(0, 0, 6, 8))", "POINT (6 8)", 0.5),
@@ -136,27 +139,27 @@ def test_a_keyword_without_a_word_names_nothing() -> None:
         ("n = 1 OR S_INTERSECTS(h, BBOX(0, 0, 6, 8))", "POINT (6 8)", 0.0),
     ],
 )
-def test_nearness(condition: str, place: str, near: float) -> None:
-    assert rank({"s": condition}, {"g": place, "n": 1}) == [("s", near / 2)]
+def test_nearness(condition: str, place: str, nearness: float) -> None:
+    assert rank({"s": condition}, {"g": place, "n": 1}) == [("s", nearness / 2)]
 
 
-def test_words_and_place_count_the_same() -> None:
-    asked = {"s": "A_CONTAINS(t, ('a')) AND S_INTERSECTS(g, BBOX(0, 0, 6, 8))"}
+def test_words_and_nearness_count_the_same() -> None:
+    expressions = {"s": "A_CONTAINS(t, ('a')) AND S_INTERSECTS(g, BBOX(0, 0, 6, 8))"}
     a, b = log(1 + 1 / 2), log(2)
-    found = rank(asked, {"t": "a b", "g": "POINT (6 8)"})
-    assert found == [("s", (a / (a + b) + 0.5) / 2)]
+    ranked = rank(expressions, {"t": "a b", "g": "POINT (6 8)"})
+    assert ranked == [("s", (a / (a + b) + 0.5) / 2)]
 
 
-def test_coordinates_near_the_largest_double_do_no_harm() -> None:
+def test_coordinates_near_the_largest_double() -> None:
     far = 1.7e308
-    asked = {
+    expressions = {
         "all": f"S_INTERSECTS(g, BBOX({-far!r}, {-far!r}, {far!r}, {far!r}))",
         "far": f"S_DWITHIN(g, POINT({-far!r} {-far!r}), {far!r})",
         "here": f"S_INTERSECTS(g, BBOX({-far!r}, {-far!r}, -1e308, -1e308))",
     }
-    found = rank(asked, {"g": f"POINT ({-far!r} {-far!r})"})
-    assert [id for id, _ in found] == ["far", "all", "here"]
-    assert [score for _, score in found] == pytest.approx([0.5, 0.25, 0.25])
+    ranked = rank(expressions, {"g": f"POINT ({-far!r} {-far!r})"})
+    assert [id for id, _ in ranked] == ["far", "all", "here"]
+    assert [score for _, score in ranked] == pytest.approx([0.5, 0.25, 0.25])
 
 
 # --------------------------------------------------------------------------------------- limits
@@ -164,7 +167,7 @@ def test_coordinates_near_the_largest_double_do_no_harm() -> None:
 
 @pytest.fixture(params=INDEXES)
 def three(request: pytest.FixtureRequest) -> Matcher:
-    return filled(
+    return matcher_of(
         {
             "b": "A_CONTAINS(t, ('x'))",
             "a": "A_CONTAINS(t, ('x'))",
@@ -178,39 +181,39 @@ def three(request: pytest.FixtureRequest) -> Matcher:
 def test_best_first_ties_by_id(three: Matcher) -> None:
     event = {"t": "x y"}
     assert three.match(event) == ["a", "b", "c"]
-    found = three.rank(event)
-    assert [id for id, _ in found] == ["c", "a", "b"]
-    assert found[1][1] == found[2][1] < found[0][1] == 0.5
+    ranked = three.rank(event)
+    assert [id for id, _ in ranked] == ["c", "a", "b"]
+    assert ranked[1][1] == ranked[2][1] < ranked[0][1] == 0.5
     assert three.match(event, top_k=2) == ["c", "a"]
     assert three.match(event, top_k=9) == ["c", "a", "b"]
     assert three.match(event, top_k=0) == []
     assert three.rank(event, top_k=0) == []
     assert three.match(event, min_score=0.5) == ["c"]
-    assert three.match(event, min_score=found[1][1]) == ["c", "a", "b"]
+    assert three.match(event, min_score=ranked[1][1]) == ["c", "a", "b"]
     assert three.match(event, top_k=1, min_score=0) == ["c"]
     assert three.match(event, min_score=-inf) == ["c", "a", "b"]
     assert three.match(event, min_score=inf) == []
     assert three.match(event, min_score=10**400) == []
-    assert three.rank(event, np.int64(1), np.float32(0)) == found[:1]  # type: ignore[arg-type]
+    assert three.rank(event, np.int64(1), np.float32(0)) == ranked[:1]  # type: ignore[arg-type]
     assert three.match({"t": "nothing"}, top_k=3) == []
     assert three.rank({}) == []
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "1", True, nan, Decimal(1), [1]])
-def test_a_top_k_that_is_none(bad: Any) -> None:
+def test_invalid_top_k(bad: Any) -> None:
     for call in (Matcher().match, Matcher().rank):
         with pytest.raises(ModelError, match="top_k must be a whole number from 0 on"):
             call({}, top_k=bad)
 
 
 @pytest.mark.parametrize("bad", [nan, "1", True, np.float64("nan"), [1], 1j])
-def test_a_min_score_that_is_none(bad: Any) -> None:
+def test_invalid_min_score(bad: Any) -> None:
     for call in (Matcher().match, Matcher().rank):
         with pytest.raises(ModelError, match="min_score must be a number"):
             call({}, min_score=bad)
 
 
-def test_an_event_that_is_none() -> None:
+def test_invalid_event() -> None:
     with pytest.raises(FencepostError):
         Matcher().rank(5)
 
@@ -223,14 +226,16 @@ def test_an_event_that_is_none() -> None:
     st.lists(words_and_places.EVENTS, min_size=1, max_size=3),
 )
 @examples(100)
-def test_words_and_places_are_ranked_alike(
+def test_words_and_geometries_are_ranked_alike(
     expressions: list[str], events: list[dict[str, Any]]
 ) -> None:
-    asked = {f"s{k}": one for k, one in enumerate(expressions)}
+    by_id = {f"s{k}": expression for k, expression in enumerate(expressions)}
     for event in events:
-        found = rank(asked, event)
-        assert all(0 <= score <= 1 for _, score in found)
-        assert [id for id, _ in found] == sorted(dict(found), key=lambda id: (-dict(found)[id], id))
+        ranked = rank(by_id, event)
+        assert all(0 <= score <= 1 for _, score in ranked)
+        assert [id for id, _ in ranked] == sorted(
+            dict(ranked), key=lambda id: (-dict(ranked)[id], id)
+        )
 
 
 @given(
@@ -238,13 +243,15 @@ def test_words_and_places_are_ranked_alike(
     st.lists(strategies.EVENTS, min_size=1, max_size=3),
 )
 @examples(60)
-def test_anything_is_ranked_alike(expressions: list[Any], events: list[dict[str, Any]]) -> None:
-    asked = {f"s{k}": one for k, one in enumerate(expressions)}
-    matchers = [filled(asked, index) for index in ("auto", "reference", "rt++")]
+def test_any_expressions_are_ranked_alike(
+    expressions: list[Any], events: list[dict[str, Any]]
+) -> None:
+    by_id = {f"s{k}": expression for k, expression in enumerate(expressions)}
+    matchers = [matcher_of(by_id, index) for index in ("auto", "reference", "rt++")]
     for event in events:
-        found = [matcher.rank(event) for matcher in matchers]
-        assert found[0] == found[1] == found[2]
-        assert sorted(id for id, _ in found[0]) == matchers[0].match(event)
+        ranked = [matcher.rank(event) for matcher in matchers]
+        assert ranked[0] == ranked[1] == ranked[2]
+        assert sorted(id for id, _ in ranked[0]) == matchers[0].match(event)
 
 
 WORDS = ("ipad", "Café", "Straße", "new york", "!!!", "東京", "жара", "a-b", "7", "x", "y")
@@ -274,7 +281,7 @@ def random_expression(rng: random.Random) -> str:
         "n > 1",
     ]
     chosen = rng.sample(terms, rng.randint(1, 3))
-    chosen = [f"NOT {one}" if rng.random() < 0.15 else one for one in chosen]
+    chosen = [f"NOT {term}" if rng.random() < 0.15 else term for term in chosen]
     joined = (" AND " if rng.random() < 0.7 else " OR ").join(chosen)
     return f"{joined} OR A_CONTAINS(words, ({keywords}))" if rng.random() < 0.3 else joined
 
@@ -289,31 +296,31 @@ def random_event(rng: random.Random) -> dict[str, Any]:
     }
 
 
-class Story:
-    """Matchers of several indexes to which the same happens."""
+class MatcherHistory:
+    """Matchers with several indexes that undergo the same random changes."""
 
     def __init__(self, seed: int, indexes: tuple[str, ...]) -> None:
         self.now = 0
         self.rng = random.Random(seed)
         self.matchers = [Matcher(index=index, clock=lambda: self.now) for index in indexes]
-        self.made = 0
+        self.added = 0
 
     def step(self) -> None:
         rng, act = self.rng, self.rng.random()
-        known = self.matchers[0].ids()
+        ids = self.matchers[0].ids()
         if act < 0.35:
-            self.made += 1
+            self.added += 1
             expires = None if rng.random() < 0.6 else EPOCH + dt.timedelta(rng.randint(1, 40))
-            self.subscribe(f"s{self.made}", expires)
-        elif act < 0.5 and known:
-            self.subscribe(rng.choice(known), None)
-        elif act < 0.65 and known:
-            gone = rng.choice(known)
-            assert all(matcher.unsubscribe(gone) for matcher in self.matchers)
+            self.subscribe(f"s{self.added}", expires)
+        elif act < 0.5 and ids:
+            self.subscribe(rng.choice(ids), None)
+        elif act < 0.65 and ids:
+            removed_id = rng.choice(ids)
+            assert all(matcher.unsubscribe(removed_id) for matcher in self.matchers)
         elif act < 0.75:
             self.now += rng.randint(0, 3) * 86_400 * 10**9
         elif act < 0.85:
-            self.columns(rng.randint(1, 6))
+            self.subscribe_columns(rng.randint(1, 6))
         self.compare()
 
     def subscribe(self, id: str, expires: object) -> None:
@@ -321,54 +328,56 @@ class Story:
         for matcher in self.matchers:
             matcher.subscribe(id, expression, replace=True, expires=expires)
 
-    def columns(self, count: int) -> None:
+    def subscribe_columns(self, count: int) -> None:
         rng = self.rng
-        ids = [f"c{self.made}-{k}" for k in range(count)]
-        self.made += 1
+        ids = [f"c{self.added}-{k}" for k in range(count)]
+        self.added += 1
         boxes: Any = np.array([random_box(rng) for _ in ids])
-        given: dict[str, Any] = {"keywords": {"words": [random_keywords(rng) for _ in ids]}}
+        columns: dict[str, Any] = {"keywords": {"words": [random_keywords(rng) for _ in ids]}}
         if rng.random() < 0.7:
             relation = rng.choice(["S_INTERSECTS", "S_INTERSECTS", "S_CONTAINS", "S_DISJOINT"])
-            given["regions"] = {"place": (boxes.astype(float), relation)}
+            columns["regions"] = {"place": (boxes.astype(float), relation)}
         if rng.random() < 0.3:
-            given["within"] = {"place": (boxes.astype(float), rng.randint(0, 4))}
+            columns["within"] = {"place": (boxes.astype(float), rng.randint(0, 4))}
         for matcher in self.matchers:
-            matcher.subscribe_columns(ids, **given)
+            matcher.subscribe_columns(ids, **columns)
 
     def compare(self) -> None:
         event = random_event(self.rng)
-        found = [matcher.rank(event) for matcher in self.matchers]
-        assert all(one == found[0] for one in found)
+        ranked = [matcher.rank(event) for matcher in self.matchers]
+        assert all(ranking == ranked[0] for ranking in ranked)
 
 
 @pytest.mark.parametrize("seed", seeds(8, quick=2))
-def test_whatever_happens_rankings_stay_alike(
+def test_rankings_stay_alike_under_random_changes(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:
-        monkeypatch.setattr(ranking, "_BLOCK", 3)
-    story = Story(seed, ("auto", "reference", "rt++") if seed < 6 else ("auto", "reference", "sff"))
+        monkeypatch.setattr(ranking, "_BLOCK_ROWS", 3)
+    history = MatcherHistory(
+        seed, ("auto", "reference", "rt++") if seed < 6 else ("auto", "reference", "sff")
+    )
     for _ in range(40):
-        story.step()
-    story.matchers[0].save(tmp_path / "index")
-    story.matchers = [
-        Matcher.open(tmp_path / "index", index=index, clock=lambda: story.now)
+        history.step()
+    history.matchers[0].save(tmp_path / "index")
+    history.matchers = [
+        Matcher.open(tmp_path / "index", index=index, clock=lambda: history.now)
         for index in ("auto", "reference", "cr-tree")
-    ] + story.matchers
+    ] + history.matchers
     for _ in range(15):
-        story.step()
-    story.matchers[0].save(tmp_path / "again")
-    story.matchers = [
-        Matcher.open(tmp_path / "again", index=index, clock=lambda: story.now)
+        history.step()
+    history.matchers[0].save(tmp_path / "again")
+    history.matchers = [
+        Matcher.open(tmp_path / "again", index=index, clock=lambda: history.now)
         for index in ("auto", "reference")
     ]
-    story.compare()
-    story.now = 0  # a clock that is set back revives what had expired and is still there
+    history.compare()
+    history.now = 0  # a clock that is set back revives expired subscriptions that still have rows
     for _ in range(3):
-        story.compare()
+        history.compare()
 
 
-def test_scores_follow_what_comes_and_goes() -> None:
+def test_scores_follow_changes_of_subscriptions() -> None:
     now = [0]
     matcher = Matcher(clock=lambda: now[0])
     words = [["x", "y"], ["x"], ["y"], ["z"]]
@@ -392,17 +401,17 @@ def test_scores_follow_what_comes_and_goes() -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", "rt"])
-def test_a_subscription_that_expires_on_the_way(index: str) -> None:
+def test_a_subscription_that_expires_during_a_call(index: str) -> None:
     calls = iter(range(1000))
     matcher = Matcher(index=index, clock=lambda: next(calls))
-    found = []
+    ranked = []
     for _ in range(30):
         expires = np.datetime64(next(calls) + 4, "ns")
         matcher.subscribe("s", "A_CONTAINS(t, ('x'))", expires=expires, replace=True)
         for _ in range(4):
-            found += matcher.rank({"t": "x"})
-    assert {id for id, _ in found} == {"s"}
-    assert {score for _, score in found} <= {0.0, 0.5}
+            ranked += matcher.rank({"t": "x"})
+    assert {id for id, _ in ranked} == {"s"}
+    assert {score for _, score in ranked} <= {0.0, 0.5}
 
 
 def test_ranking_while_subscriptions_change() -> None:
@@ -416,9 +425,9 @@ def test_ranking_while_subscriptions_change() -> None:
     def keep_ranking() -> None:
         try:
             for _ in range(60):
-                found = matcher.rank(event)
-                assert all(0 < score <= 0.5 for _, score in found)
-                assert {f"s{k}" for k in range(30)} <= {id for id, _ in found}
+                ranked = matcher.rank(event)
+                assert all(0 < score <= 0.5 for _, score in ranked)
+                assert {f"s{k}" for k in range(30)} <= {id for id, _ in ranked}
         except BaseException as error:
             broken.append(error)
 
@@ -437,7 +446,7 @@ def test_ranking_while_subscriptions_change() -> None:
     assert matcher.rank(event) == plain.rank(event)
 
 
-def test_stop_words_are_left_out_of_texts_and_keywords() -> None:
+def test_stop_words_are_ignored_in_texts_and_keywords() -> None:
     matchers = [Matcher(index=index, stop_words=["the"]) for index in ("auto", "reference", "rt")]
     for matcher in matchers:
         matcher.subscribe("cat", "A_CONTAINS(t, ('the', 'cat'))")
@@ -456,10 +465,10 @@ def test_scores_are_those_of_the_version_that_was_matched() -> None:
     matcher.compact()
     event = EventValues({"t": "x y"})
     before = matcher.view().snapshot()
-    found = ranking.sort_hits(before, matcher._engine.matching_rows(before, event.attributes))
-    scores = matcher._scorer.score(before, event, found)
+    hits = ranking.sort_hits(before, matcher._engine.matching_rows(before, event.attributes))
+    scores = matcher._scorer.score(before, event, hits)
     for id in ("b", "a", "c"):
         matcher.unsubscribe(id)
-        after = matcher._scorer.score(matcher.view().snapshot(), event, found)
+        after = matcher._scorer.score(matcher.view().snapshot(), event, hits)
         assert after != scores
-        assert matcher._scorer.score(before, event, found) == scores
+        assert matcher._scorer.score(before, event, hits) == scores

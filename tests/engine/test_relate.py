@@ -1,4 +1,4 @@
-"""`relate`, `relate_one_to_many` and `relate_pairs` as a user meets them."""
+"""`relate`, `relate_one_to_many` and `relate_pairs`: results, forms of input, and errors."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def names(codes: Any) -> list[str]:
     return [fp.Relation.from_code(code).value for code in codes]
 
 
-# ---------------------------------------------------------------------------------------- answers
+# ---------------------------------------------------------------------------------------- results
 
 
 @pytest.mark.parametrize(("other", "expected"), RELATIONS)
 def test_each_relation(other: str, expected: str) -> None:
-    found = fp.relate(SQUARE, other)
-    assert found is fp.Relation(expected)
-    assert fp.relate(other, SQUARE) is found.converse
+    relation = fp.relate(SQUARE, other)
+    assert relation is fp.Relation(expected)
+    assert fp.relate(other, SQUARE) is relation.converse
 
 
-def test_batches_name_the_same_relations() -> None:
+def test_batches_return_the_same_relations() -> None:
     assert names(fp.relate_one_to_many(SQUARE, OTHERS)) == EXPECTED
     assert names(fp.relate_pairs([SQUARE] * 8, OTHERS)) == EXPECTED
     converses = [fp.Relation(value).converse.value for value in EXPECTED]
@@ -85,7 +85,7 @@ def test_kinds_of_geometries(a: str, b: str, expected: str) -> None:
     assert fp.relate(a, b).value == expected
 
 
-def test_a_hair_makes_the_difference() -> None:
+def test_the_last_bit_decides() -> None:
     edge = math.nextafter(4.0, 5.0)
     assert fp.relate(SQUARE, shapely.box(4.0, 0, 5, 1)) is fp.Relation.MEETS
     assert fp.relate(SQUARE, shapely.box(edge, 0, 5, 1)) is fp.Relation.DISJOINT
@@ -97,7 +97,7 @@ def test_a_hair_makes_the_difference() -> None:
 
 
 @pytest.mark.parametrize("family", ["lattice", "nested", "lines", "holes", "magnitudes"])
-def test_batches_give_what_single_calls_give(family: str) -> None:
+def test_batches_equal_single_calls(family: str) -> None:
     sample = pairs(family, 3000, 60)
     firsts, seconds = [a for a, _ in sample], [b for _, b in sample]
     singles = [fp.relate(a, b).code for a, b in sample]
@@ -171,12 +171,12 @@ def test_many_geometries_in_any_form(form: str) -> None:
 def test_boxes() -> None:
     boxes = np.array([[5, 5, 6, 6], [4, 0, 5, 4], [0, 0, 4, 4], [1, 1, 2, 2], [0, 0, 1, 1]])
     before = boxes.copy()
-    found = fp.relate_one_to_many(SQUARE, boxes)
-    assert names(found) == ["disjoint", "meets", "equals", "contains", "covers"]
+    codes = fp.relate_one_to_many(SQUARE, boxes)
+    assert names(codes) == ["disjoint", "meets", "equals", "contains", "covers"]
     np.testing.assert_array_equal(boxes, before)
 
 
-def test_none_and_one() -> None:
+def test_empty_and_single_batches() -> None:
     empties: list[object] = [[], np.empty((0, 4)), Shapes.read_all([])]
     for empty in empties:
         assert names(fp.relate_one_to_many(SQUARE, empty)) == []
@@ -185,7 +185,7 @@ def test_none_and_one() -> None:
     assert names(fp.relate_pairs([SQUARE], [SQUARE])) == ["equals"]
 
 
-def test_shapes_serve_again_unchanged() -> None:
+def test_shapes_can_be_reused() -> None:
     sample = pairs("holes", 3001, 100)
     shapes = Shapes.read_all([a for a, _ in sample])
     before = [array.tobytes() for array in shapes.arrays]
@@ -199,8 +199,8 @@ def test_threads_do_not_disturb_each_other() -> None:
     first, second = Shapes.read_all([a for a, _ in sample]), Shapes.read_all([b for _, b in sample])
     expected = fp.relate_pairs(first, second).tolist()
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: fp.relate_pairs(first, second), range(16)):
-            assert found.tolist() == expected
+        for codes in pool.map(lambda _: fp.relate_pairs(first, second), range(16)):
+            assert codes.tolist() == expected
 
 
 # ------------------------------------------------------------------------------------------ errors
@@ -252,7 +252,7 @@ def test_long_lists_of_bad_rows_are_cut(count: int, end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message_part"),
     [
         ("POINT EMPTY", "empty"),
         ("GEOMETRYCOLLECTION (POINT (0 0))", "GeometryCollection"),
@@ -266,15 +266,15 @@ def test_long_lists_of_bad_rows_are_cut(count: int, end: str) -> None:
         (BOWTIE, "touches or crosses itself at (1, 1)"),
     ],
 )
-def test_what_is_no_usable_geometry(value: object, words: str) -> None:
+def test_unusable_geometries(value: object, message_part: str) -> None:
     for a, b in ((value, SQUARE), (SQUARE, value)):
         with pytest.raises(fp.GeometryError) as caught:
             fp.relate(a, b)
-        assert words in str(caught.value)
+        assert message_part in str(caught.value)
         assert "row" not in str(caught.value).split(";")[0]
 
 
-def test_places_are_shown_to_the_last_bit() -> None:
+def test_coordinates_are_shown_to_the_last_bit() -> None:
     x = 0.1 + 0.2
     ring = f"POLYGON ((0 0, {x!r} 0, {x!r} 1, 1 2, {x!r} 0, 0 -1, 0 0))"
     with pytest.raises(fp.GeometryError) as caught:
@@ -286,7 +286,7 @@ def test_places_are_shown_to_the_last_bit() -> None:
 
 def test_sides_of_unequal_length_are_refused() -> None:
     for a, b in (([SQUARE], [SQUARE] * 2), ([SQUARE] * 3, [SQUARE] * 2), ([], [SQUARE])):
-        with pytest.raises(fp.ModelError, match=f"got {len(a)} and {len(b)}$"):
+        with pytest.raises(fp.ModelError, match=f"saw {len(a)} and {len(b)}$"):
             fp.relate_pairs(a, b)
 
 

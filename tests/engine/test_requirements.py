@@ -1,4 +1,4 @@
-"""What subscriptions require, against events that the reference says they match."""
+"""Requirements of subscriptions, against events that match by the reference."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 def holds(required: Requirements, row: int, matcher: Matcher, event: dict[str, Any]) -> bool:
-    """Whether an event has what a row requires, in plain Python."""
+    """Return whether an event satisfies the requirement of a row, in plain Python."""
     kind = int(required.kind[row])
     if kind == NOTHING:
         return True
@@ -59,35 +59,35 @@ def holds(required: Requirements, row: int, matcher: Matcher, event: dict[str, A
         x0, y0, x1, y1 = required.boxes[row]
         return bool(x0 <= value[0] <= x1 and y0 <= value[1] <= y1)
     _, keys = required.keys(np.array([row]))
-    wanted = {required.text_of(kind, key) for key in keys.tolist()}
+    required_texts = {required.text_of(kind, key) for key in keys.tolist()}
     if kind == STRING:
-        return value in wanted
-    given = value if isinstance(value, list) else value.casefold().split()
-    return not wanted.isdisjoint(given)
+        return value in required_texts
+    words = value if isinstance(value, list) else value.casefold().split()
+    return not required_texts.isdisjoint(words)
 
 
-def fed(event: dict[str, Any]) -> dict[str, Any]:
+def with_wkt(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "g": "POINT({} {})".format(*event["g"])}
 
 
 @examples(200)
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=4), st.lists(EVENTS, min_size=1, max_size=6))
 @example(["A_CONTAINS(l, ('hail storm', 'b'))"], [{"g": (0, 0), "s": "a", "l": "b storm hail"}])
-def test_what_matches_has_what_is_required(
+def test_matching_events_satisfy_the_requirements(
     expressions: list[str], events: list[dict[str, Any]]
 ) -> None:
-    matcher, right = Matcher(), Matcher(index="reference")
+    matcher, reference = Matcher(), Matcher(index="reference")
     for number, expression in enumerate(expressions):
-        for one in (matcher, right):
-            one.subscribe(str(number), expression)
+        matcher.subscribe(str(number), expression)
+        reference.subscribe(str(number), expression)
         if number == 1:
-            matcher.compact()  # some in a segment, some in the memtable
+            matcher.compact()  # two subscriptions in a segment, the rest in the memtable
     for segment, _, required in matcher.view().requirements():
         assert required.subscriptions == len(segment)
         for event in events:
-            wanted = set(right.match(fed(event)))
+            matching_ids = set(reference.match(with_wkt(event)))
             for subscription in range(len(segment)):
-                if segment.id_of(subscription) not in wanted:
+                if segment.id_of(subscription) not in matching_ids:
                     continue
                 filters = np.flatnonzero(required.subscription == subscription)
                 assert any(
@@ -99,25 +99,25 @@ def test_what_matches_has_what_is_required(
                 )
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_rows_of_a_filter(settled: bool) -> None:
+@pytest.mark.parametrize("compacted", [False, True])
+def test_rows_of_a_filter(compacted: bool) -> None:
     matcher = Matcher()
     matcher.subscribe(
         "a", "S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND s = 'x' AND n > 3 AND NOT s = 'y'"
     )
-    if settled:
+    if compacted:
         matcher.compact()
     ((segment, rows, required),) = matcher.view().requirements()
     assert (len(segment), rows.tolist(), required.filter.tolist()) == (1, [0], [0] * 4)
     assert sorted(required.kind.tolist()) == [PLACE, STRING, NOTHING, NOTHING]
     (row,) = np.flatnonzero(required.kind == PLACE)
     assert required.boxes[row].tolist() == [1, 2, 3, 5]
-    own, keys = required.keys(np.flatnonzero(required.kind == STRING))
-    assert own.tolist() == [0]
+    positions, keys = required.keys(np.flatnonzero(required.kind == STRING))
+    assert positions.tolist() == [0]
     assert [required.text_of(STRING, key) for key in keys.tolist()] == ["x"]
 
 
-def test_posts_require_a_box_and_their_rarest_word() -> None:
+def test_postings_require_a_box_and_their_rarest_word() -> None:
     matcher = Matcher()
     boxes = np.array([[0, 0, 1, 1], [2, 2, 3, 3]])
     words = [["often", "seldom"], ["often"]]
@@ -126,14 +126,14 @@ def test_posts_require_a_box_and_their_rarest_word() -> None:
     )
     ((segment, _, required),) = matcher.view().requirements()
     ids = [segment.id_of(row) for row in required.subscription[required.filter].tolist()]
-    found = {}
+    requirements = {}
     for row, (id, kind) in enumerate(zip(ids, required.kind.tolist(), strict=True)):
         if kind == PLACE:
-            found[id, kind] = required.boxes[row].tolist()
+            requirements[id, kind] = required.boxes[row].tolist()
         else:
             _, (key,) = required.keys(np.array([row]))
-            found[id, kind] = required.text_of(kind, int(key))
-    assert found == {
+            requirements[id, kind] = required.text_of(kind, int(key))
+    assert requirements == {
         ("a", PLACE): [0, 0, 1, 1],
         ("a", WORD): "seldom",
         ("b", PLACE): [2, 2, 3, 3],

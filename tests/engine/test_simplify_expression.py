@@ -1,4 +1,4 @@
-"""`fencepost.simplify`: the expression it writes means the same, and it says what it dropped."""
+"""`fencepost.simplify`: the simplified expression is equivalent, and dropped parts are listed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fencepost.errors import LanguageError
 from fencepost.reference import matches
 from tests.engine.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
 
-# Conditions that have to do with each other, so that something is dropped.
+# Conditions on the same few attributes, so that some are redundant.
 ALIKE = st.one_of(
     st.lists(SIMPLE, min_size=2, max_size=3).map(" AND ".join), SIMPLE, TEXT_EXPRESSIONS
 )
@@ -27,10 +27,10 @@ PREDICATES = st.lists(ALIKE, min_size=2, max_size=5).map(
 
 @given(PREDICATES, st.lists(EVENTS, min_size=3, max_size=6))
 @examples(250)
-def test_the_expression_means_the_same(text: str, events: list[Event]) -> None:
+def test_the_simplified_expression_matches_the_same_events(text: str, events: list[Event]) -> None:
     try:
         result = fp.simplify(text)
-    except LanguageError:  # too many alternatives
+    except LanguageError:  # too many filters
         return
     before, after = parse(text), parse(result.expression)
     for event in events:
@@ -49,7 +49,7 @@ MOMENTS: list[object] = [
 
 @pytest.mark.parametrize("spellings", [SPELLINGS[:2], SPELLINGS], ids=["one each", "several"])
 def test_strings_that_read_as_times(spellings: tuple[str, ...]) -> None:
-    """Beside them strings are compared as strings and times as times."""
+    """Strings are compared with them as strings, and times as times."""
     rng = random.Random(3)
     forms = ["t {o} '{a}'", "t {o} '{a}'", "NOT (t {o} '{a}')", "t IN ('{a}', '{b}')"]
     forms += ["t NOT IN ('{a}', '{b}')", "t BETWEEN '{a}' AND '{b}'", "t LIKE '2020-01-0%'"]
@@ -79,7 +79,7 @@ def test_strings_that_read_as_times(spellings: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "written"),
+    ("expression", "simplified"),
     [
         ("wind > 30 AND wind > 20", "wind > 30"),
         ("wind > 20.5 AND wind <> 7", "wind > 20.5"),
@@ -117,11 +117,12 @@ def test_strings_that_read_as_times(spellings: tuple[str, ...]) -> None:
         ("n > 5 OR (m > 1 AND (b OR n > 6))", "n > 5 OR m > 1 AND b"),
     ],
 )
-def test_what_is_written(given: str, written: str | None) -> None:
-    assert fp.simplify(given).expression == (written or given.partition(" OR ")[0])
+def test_simplified_expressions(expression: str, simplified: str | None) -> None:
+    """`None` stands for the first filter of the expression."""
+    assert fp.simplify(expression).expression == (simplified or expression.partition(" OR ")[0])
 
 
-def test_an_expression_stays_as_it_was_given_if_nothing_is_dropped() -> None:
+def test_an_expression_without_redundancy_is_unchanged() -> None:
     text = "n>5  and (m < 3 or b)"
     assert fp.simplify(text).expression == text
     assert fp.simplify({"op": ">", "args": [{"property": "n"}, 5]}).expression == (
@@ -129,7 +130,7 @@ def test_an_expression_stays_as_it_was_given_if_nothing_is_dropped() -> None:
     )
 
 
-def test_the_numbers_and_the_reasons() -> None:
+def test_numbers_and_reasons() -> None:
     text = "n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b OR s < '' OR m IS NULL AND m = 1"
     result = fp.simplify(text)
     assert result.expression == "n > 6"
@@ -152,18 +153,18 @@ def test_the_numbers_and_the_reasons() -> None:
         "rule 1 drops s < '': s < '' never holds",
         "rule 1 drops m IS NULL AND m = 1: m IS NULL and m = 1 cannot both hold",
     ]
-    told = json.loads(json.dumps(result.as_dict()))
-    assert told["filters"] == {"before": 5, "after": 1}
-    assert told["dropped"][1] == {"rule": 2, "what": "n > 2", "why": "n > 6 implies it"}
+    members = json.loads(json.dumps(result.as_dict()))
+    assert members["filters"] == {"before": 5, "after": 1}
+    assert members["dropped"][1] == {"rule": 2, "what": "n > 2", "why": "n > 6 implies it"}
 
 
-def test_what_can_never_match_is_said() -> None:
+def test_an_expression_that_never_matches() -> None:
     result = fp.simplify("n > 5 AND n < 3")
     assert result.never_matches
     assert "no event can match" in str(result)
 
 
-def test_long_conditions_are_cut_in_lines_only() -> None:
+def test_long_conditions_are_shortened_in_lines_only() -> None:
     corners = ", ".join(f"{k} {k * k}" for k in range(40))
     area = f"POLYGON(({corners}, 0 0))"
     result = fp.simplify(f"EH_INSIDE(g, {area}) OR S_INTERSECTS(g, {area})")

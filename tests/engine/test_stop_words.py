@@ -1,4 +1,4 @@
-"""Stop words: left out of texts and of the keywords beside them, and of nothing else."""
+"""Stop words: ignored in texts and in keywords compared with texts, and nowhere else."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ VALUES = st.one_of(st.none(), TEXTS, st.lists(st.sampled_from(WORDS), max_size=4
 
 
 def by_definition(expression: str, event: dict[str, object], stop_words: list[str]) -> bool:
-    """The reference, which is told the tokens that are left out."""
-    left_out = {word for one in stop_words for word in one.casefold().split()}
-    return matches(parse(expression), event, left_out)
+    """Return whether an event matches by the reference, which gets the ignored tokens."""
+    tokens = {token for words in stop_words for token in words.casefold().split()}
+    return matches(parse(expression), event, tokens)
 
 
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=4), st.lists(VALUES, min_size=1), STOP_WORDS)
 @examples(60)
 @example(["A_OVERLAPS(t, ('the'))", "A_CONTAINS(t, ('the', 'cat'))"], ["cat", ["cat"]], ["The"])
 @example(["A_CONTAINEDBY(t, ('dog'))", "A_EQUALS(t, ('the'))"], ["the", ["the"], ""], ["the"])
-def test_every_engine_leaves_them_out(
+def test_every_index_ignores_stop_words(
     expressions: list[str], values: list[object], stop_words: list[str]
 ) -> None:
     events = [{"t": value} for value in values]
@@ -62,8 +62,8 @@ def test_every_engine_leaves_them_out(
             matcher.subscribe(str(number), text)
         assert [matcher.match(event) for event in events] == expected
         pairs = matcher.match_batch(events, sort=True).to_pylist()
-        found = [[p["subscription"] for p in pairs if p["event"] == k] for k in range(len(events))]
-        assert found == expected
+        ids = [[p["subscription"] for p in pairs if p["event"] == k] for k in range(len(events))]
+        assert ids == expected
     for number, _ in enumerate(expressions):
         explained = [matcher.explain(event, str(number)).matches for event in events]
         assert explained == [str(number) in ids for ids in expected]
@@ -110,7 +110,7 @@ def test_columns_of_keywords() -> None:
     assert matcher.match({"t": ["the cat"]}) == ["a"]
 
 
-def test_they_are_saved(tmp_path: Path) -> None:
+def test_stop_words_are_saved(tmp_path: Path) -> None:
     matcher = Matcher(stop_words=["The", "straße"])
     matcher.subscribe("s", "A_EQUALS(t, ('the', 'cat'))")
     matcher.save(tmp_path / "index")
@@ -123,6 +123,6 @@ def test_they_are_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["the", [1], None, 5, [None]])
-def test_what_is_no_list_of_words(wrong: object) -> None:
+def test_invalid_stop_words(wrong: object) -> None:
     with pytest.raises(ModelError, match="must be a list of strings"):
         Matcher(stop_words=wrong)  # type: ignore[arg-type]

@@ -123,7 +123,7 @@ def test_a_custom_index_is_given_as_papers_are() -> None:
     matcher.subscribe("near", "S_DWITHIN(g, POINT(10 0), 120000)")
     assert matcher.index == "mine"
     assert matcher.match({"g": "POINT (11 0)"}) == ["near"]
-    with pytest.raises(ModelError, match="index='mine' is for the space wgs84"):
+    with pytest.raises(ModelError, match="index='mine' supports the space wgs84"):
         Matcher(index=mine)
 
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process; the marks below keep them in one process."""
+"""A Spark session for all tests of a process; the mark `xdist_group` keeps them in one process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    made = session(cores=2, name="tests")
-    yield made
-    made.stop()
+    spark_session = session(cores=2, name="tests")
+    yield spark_session
+    spark_session.stop()

@@ -1,4 +1,4 @@
-"""One meaning everywhere: embedded by any index, on Spark and in the reference, on random cases."""
+"""Random expressions match the same events with any index, on Spark, and in the reference."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SCHEMA = (
 
 
 def expressions(count: int) -> list[str]:
-    """Some of what the strategies make, the same each time, and some over places."""
+    """Return expressions drawn by the strategies, always the same, and some spatial ones."""
     from hypothesis import HealthCheck, Phase, given, settings
 
-    made: list[str] = []
+    texts: list[str] = []
 
     @settings(
         max_examples=count,
@@ -42,15 +42,15 @@ def expressions(count: int) -> list[str]:
     )
     @given(TEXT_EXPRESSIONS)
     def collect(text: str) -> None:
-        made.append(text)
+        texts.append(text)
 
     collect()
     rng = random.Random(7)
     names = ["S_INTERSECTS", "S_WITHIN", "EH_MEET", "EH_OVERLAP", "S_TOUCHES", "EH_DISJOINT"]
-    made += [
+    texts += [
         f"{rng.choice(names)}({rng.choice('gh')}, {rng.choice(LITERALS)})" for _ in range(count)
     ]
-    return [text for text in dict.fromkeys(made) if _is_supported(text)]
+    return [text for text in dict.fromkeys(texts) if _is_supported(text)]
 
 
 def _is_supported(text: str) -> bool:
@@ -89,35 +89,35 @@ def events(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_local_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) -> None:
-    asked, rows = expressions(150), events(60)
-    conditions = {f"s{number}": parse(text) for number, text in enumerate(asked)}
+def test_embedded_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) -> None:
+    texts, rows = expressions(150), events(60)
+    conditions = {f"s{number}": parse(text) for number, text in enumerate(texts)}
     matcher = Matcher()
-    for id, text in zip(conditions, asked, strict=True):
+    for id, text in zip(conditions, texts, strict=True):
         matcher.subscribe(id, text)
     matcher.save(tmp_path / "index")
 
-    wanted = sorted(
+    expected = sorted(
         (row["row"], id)
         for row in rows
         for id, condition in conditions.items()
         if evaluate(condition, row) is True
     )
     table = matcher.match_batch(rows, sort=True)
-    local = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
+    embedded = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
     frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
     matched = fps.match(frame, tmp_path / "index", columns=["row"]).collect()
-    assert sorted(local) == wanted
-    assert sorted((row["row"], row["subscription"]) for row in matched) == wanted
+    assert sorted(embedded) == expected
+    assert sorted((row["row"], row["subscription"]) for row in matched) == expected
     arrow = matcher.match_batch(frame.toArrow(), sort=True)
     assert (
         sorted(zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True))
-        == wanted
+        == expected
     )
     for index in ("sff", "cr-tree", "rt", "rt+", "rt++"):
         table = Matcher.open(tmp_path / "index", index=index).match_batch(
             frame.toArrow(), sort=True
         )
-        found = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
-        assert sorted(found) == wanted, index
-    assert len(wanted) > 1_000
+        pairs = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
+        assert sorted(pairs) == expected, index
+    assert len(expected) > 1_000

@@ -12,7 +12,13 @@ from fencepost.cql2 import parse
 from fencepost.engine import Matcher
 from fencepost.geometry import Space
 from fencepost.reference import ellipsoid, evaluate
-from tests.engine.earth import PLACES, apart, bound, event, scene
+from tests.engine.wgs84_scenes import (
+    LOCATIONS,
+    distances_between,
+    random_bound,
+    random_event,
+    random_geometries,
+)
 from tests.kernels.ellipsoid import metres
 
 COUNT = 400
@@ -48,13 +54,13 @@ def test_distances_of_points_equal_those_of_pyproj(family: str) -> None:
     )
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_bounds_hold_as_with_pyproj(place: str) -> None:
+@pytest.mark.parametrize("place", LOCATIONS)
+def test_bounds_hold_as_by_pyproj(place: str) -> None:
     rng = random.Random(f"reference, {place}")
     for _ in range(6):
-        a, b = scene(rng, place, 2)
-        far, centroids = apart(a, b)
-        for d in (bound(rng, far), far * 0.95, far * 1.05 + 0.01):
+        a, b = random_geometries(rng, place, 2)
+        far, centroids = distances_between(a, b)
+        for d in (random_bound(rng, far), far * 0.95, far * 1.05 + 0.01):
             if abs(far - d) > 1e-4 or far == 0:
                 assert ellipsoid.within(a, b, d) == (far <= d)
                 assert ellipsoid.within(b, a, d) == (far <= d)
@@ -75,7 +81,7 @@ def test_the_reference_index_agrees_in_lon_lat() -> None:
             matcher.subscribe(str(number), text)
     places = [shapely.Point(x, y) for x in (-180, -179.7, 179.5, 0, 180) for y in (9.9, 10, 90)]
     for place in [*places, shapely.Point(181, 10), shapely.LineString([(179, 9), (180, 11)])]:
-        point_event = event(rng, place)
+        point_event = random_event(rng, place)
         assert reference.match(point_event) == kernels.match(point_event)
         for number, text in enumerate(texts):
             outcome = evaluate(parse(text), point_event, space=Space.WGS84)

@@ -15,7 +15,7 @@ import fencepost as fp
 from fencepost import spark as fps
 from fencepost.errors import ModelError
 from fencepost.events import tokenize
-from tests.engine.wishes import Wish, some_wish
+from tests.engine.coverable_subscriptions import CoverableSubscription, random_subscription
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,16 +46,16 @@ def test_results_equal_simplify_many(spark: SparkSession) -> None:
     found = rows_by_id(fps.simplify(spark.createDataFrame(rows, SCHEMA)))
     names = ("id", "expression", "subscriber", "expires")
     right = fp.simplify_many([dict(zip(names, row, strict=True)) for row in rows])
-    assert {own.id: own.covered_by for own in right} == {
+    assert {result.id: result.covered_by for result in right} == {
         **dict.fromkeys("aceg"),
         "b": "a",
         "d": "c",
         "f": None,
     }
-    for own in right:
-        row = found[own.id]
-        simple = own.simplification
-        assert (row["subscriber"], row["covered_by"]) == (own.subscriber, own.covered_by)
+    for result in right:
+        row = found[result.id]
+        simple = result.simplification
+        assert (row["subscriber"], row["covered_by"]) == (result.subscriber, result.covered_by)
         assert (row["expression"], row["never_matches"]) == (
             simple.expression,
             simple.never_matches,
@@ -115,16 +115,16 @@ def test_invalid_arguments(spark: SparkSession) -> None:
 def test_results_do_not_depend_on_batches_and_tasks(spark: SparkSession, batch: int) -> None:
     """Also if a subscriber has several batches, and a batch ends within a subscriber."""
     rng = random.Random(4)
-    wishes: dict[str, Wish] = {}
+    subscriptions: dict[str, CoverableSubscription] = {}
     owner: dict[str, str] = {}
     rows = []
     for k in range(120):
         id, subscriber = f"w{k:03}", "many" if k % 4 else f"few-{k % 12}"
-        wishes[id] = wish = some_wish(rng)
-        while wish == Wish(None, None, None):  # it would cover all others
-            wishes[id] = wish = some_wish(rng)
+        subscriptions[id] = subscription = random_subscription(rng)
+        while subscription == CoverableSubscription(None, None, None):  # it would cover all others
+            subscriptions[id] = subscription = random_subscription(rng)
         owner[id] = subscriber
-        rows.append((id, wish.text(), subscriber, None))
+        rows.append((id, subscription.text(), subscriber, None))
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(name)
     spark.conf.set(name, str(batch))
@@ -137,12 +137,12 @@ def test_results_do_not_depend_on_batches_and_tasks(spark: SparkSession, batch: 
         if by is not None:
             assert found[by] is None
             assert owner[by] == owner[id]
-            assert wishes[by].covers(wishes[id])
+            assert subscriptions[by].covers(subscriptions[id])
     stays = [id for id, by in found.items() if by is None]
-    for one, other in combinations(stays, 2):
-        if owner[one] == owner[other]:
-            assert not wishes[one].covers(wishes[other])
-            assert not wishes[other].covers(wishes[one])
+    for first, second in combinations(stays, 2):
+        if owner[first] == owner[second]:
+            assert not subscriptions[first].covers(subscriptions[second])
+            assert not subscriptions[second].covers(subscriptions[first])
     assert 20 < len(stays) < 110
 
 

@@ -1,34 +1,30 @@
-"""The engine: subscriptions in segments, events past them, the ids of those that match.
+"""The engine: `Matcher`, its segments, and everything that a match or a change of them needs.
 
 - `columns/`: Events as columns, and the kinds of checks that compare them
-- `explain/`: Why an event matches a subscription or not
+- `explain/`: Explanations: why an event matches a subscription or not, and the access paths
 - `postings/`: Postings: filters under the words and strings that they need
 - `regions/`: Regions of filters, as an index that a kernel walks
 - `storage/`: An index on disk: its manifest, its segment files, the folder that holds both
-- `access_paths`: By which of its checks each filter is found
-- `batch`: Matching many events at once: tables in, an Arrow table of pairs out
-- `bounding_boxes`: Where an event must be for a check about its geometry to be true: one box or,
-  across the antimeridian, two
+- `access_paths`: The planner, which chooses the check by which events find each filter
+- `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
+- `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
+  true
 - `bulk_columns`: Columns of subscriptions as arrays: values to compare with, and lists of
   keywords
 - `bulk_loading`: Subscriptions given as columns: straight to a table of filters, without parsing
-- `decompiler`: The condition of a subscription, put together from its checks: for those added as
-  columns
-- `event_sampler`: Some of the events that went by, from which the planner learns what events are
-  like
-- `executors`: What stands behind a `Matcher`: ways to find the subscriptions that events answer
+- `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
+- `event_sampler`: `EventSampler`: a sample of recent events, for the planner
+- `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
 - `filter_table`: Filters as rows of a table: what a segment is built from, and merged from
-- `index_registry`: The indexes of a `Matcher` by name, and what makes an engine of one
-- `kernel_runner`: Running the matching kernel over a segment, and distances too close to call
-- `matcher`: `Matcher`: subscriptions in, events past, the ids of those that match out
+- `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
+- `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
+- `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back
 - `memtable`: The memtable: the subscriptions that came last, in arrays that grow
-- `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes, and nothing
-  else
-- `progress`: A progress bar for calls that may take a minute
-- `ranking`: How well the subscriptions that an event answers fit it: `docs/ranking.md` is the
-  rule
-- `relate`: `relate` and its batch forms: geometries in, relations out
-- `requirements`: What events must have to match subscriptions: for routing, and for safe regions
+- `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes
+- `progress`: `progress_steps`: a progress bar for calls that may take a minute
+- `ranking`: Scores of matches, by which `Matcher.rank` orders them; `docs/ranking.md` has the rule
+- `relate`: `relate` and its batch forms: the topological relations of geometries
+- `requirements`: `Requirements`: what events must have to match subscriptions
 - `segment`: Segments: subscriptions as flat arrays, and the names that belong to their rows
 - `segment_builder`: Building an immutable segment of subscriptions from a table of filters
 - `segment_manager`: The subscriptions of a matcher: the memtable, the segments, and where each id
@@ -37,11 +33,11 @@
   segments
 - `segment_words`: What subscriptions of a segment name and where they want events to be, read
   from its arrays
-- `selectivity`: How many of the events are expected to pass a check: its *share*
-- `simplify`: What expressions can do without: `simplify` for one, `simplify_many` for
+- `selectivity`: `CheckEstimates`: the access path and the estimated selectivity of each check
+- `simplify`: `simplify` drops redundant parts of an expression; `simplify_many`, of many
   subscriptions
 - `snapshot`: Snapshots: the segments of a matcher, and its memtable, as they were at one version
-- `subscriptions`: What a subscription is, and subscriptions read from expressions and tables
+- `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
 """
 
 from __future__ import annotations

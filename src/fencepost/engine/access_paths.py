@@ -1,11 +1,13 @@
-"""By which of its checks each filter is found.
+"""The planner: `plan` chooses the check by which events find each filter.
 
-A filter must be found by every event that satisfies it, and by few others. Each check that can
-find it has a *share*: of all events, how many are expected to pass (`selectivity.py`). The smallest
-share wins, but for two things: a relation to an area is decided by finding it, while a filter with
-a geometry that is found otherwise has that still to be compared; and words, which carry the box
-with them, come first. Strings can be taken together, and with a box: their shares are multiplied
-then.
+Every event that satisfies a filter must find it, and few other events should. Of the checks that
+have an access path, the check with the lowest cost wins. The cost is the estimated selectivity of
+the check (`selectivity.py`). It is higher by `GEOMETRY_COST_FACTOR` if the check is not spatial but
+the filter has a geometry, because every candidate's geometry must then be compared.
+
+Afterwards, `postings/posting_passes.py` moves filters to two more paths. Filters that need words
+move to WORDS, whose postings also test a box. Filters with several strings, or with strings and a
+box, move to SIGNATURE if that costs less; their selectivities are multiplied.
 """
 
 from __future__ import annotations
@@ -23,31 +25,32 @@ from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.text.vocabulary import Vocabulary
 
-GEOMETRY_COST_FACTOR = 4.0  # how much more it costs to look at a candidate that has a geometry
+GEOMETRY_COST_FACTOR = 4.0  # cost of a candidate whose geometry must be compared
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What finds each filter.
+    """The access path of each filter, and what is known of each check.
 
     Attributes
     ----------
-    path : uint8 array
-        Of each filter.
-    check : array
-        Of each filter, the check that finds it, or -1.
-    share : float32 array
-        Of each filter: of the events, how many are expected to find it.
-    places : Places
-        Where an event must be for each check to be true.
-    place : array
-        Of each filter, the check with the smallest box, or -1.
+    path : (filters,) uint8 array
+        `AccessPath` of each filter.
+    check : (filters,) array
+        Check by which each filter is found, or -1.
+    selectivity : (filters,) float32 array
+        Estimated fraction of the events that find each filter.
+    places : BoundingBoxes
+        Boxes that an event must meet for each check to be true.
+    place : (filters,) array
+        Check of each filter that has the most selective box, or -1.
     intervals : (checks, 2) array
-        Between which places a number, or a string, must be.
-    source : array
-        Of each check: the intervals' source, or -1.
-    check_selectivity : array
-        Of each check: of the events, how many are expected to pass it; 1 where nothing is known.
+        Bounds of the number, or of the key of the string, that each check requires.
+    source : (checks,) array
+        What the interval of each check bounds: `NUMBERS`, `PREFIXES` or `SUFFIXES` of
+        `kernels.match.segment_search`, or -1.
+    check_selectivity : (checks,) array
+        Estimated fraction of the events that pass each check; 1 if unknown.
     """
 
     path: NDArray[np.uint8]
@@ -60,59 +63,63 @@ class Plan:
     check_selectivity: Floats
 
     def filters_on(self, path: AccessPath) -> Ints:
-        """The filters under a path."""
+        """Return the filters under a path."""
         return np.flatnonzero(self.path == path)
 
     def costs(self) -> Floats:
-        """What each filter costs: its share, and more where a geometry is still to be compared."""
-        to_compare = (self.place >= 0) & (self.path > AccessPath.BOX)
+        """Return the cost of each filter, which is higher if a geometry must be compared."""
+        has_geometry_left = (self.place >= 0) & (self.path > AccessPath.BOX)
         costs: Floats = self.selectivity.astype(np.float64) * np.where(
-            to_compare, GEOMETRY_COST_FACTOR, 1.0
+            has_geometry_left, GEOMETRY_COST_FACTOR, 1.0
         )
         return costs
 
-    def reassign(self, path: AccessPath, filters: Ints, shares: NDArray[np.float32]) -> Plan:
-        """The plan with some filters found by another path."""
-        paths, checks, all_shares = self.path.copy(), self.check.copy(), self.selectivity.copy()
-        paths[filters], checks[filters], all_shares[filters] = path, -1, shares
-        return replace(self, path=paths, check=checks, selectivity=all_shares)
+    def reassign(self, path: AccessPath, filters: Ints, selectivities: NDArray[np.float32]) -> Plan:
+        """Return a copy of the plan in which some filters have another path."""
+        new_path, new_check, new_selectivity = (
+            self.path.copy(),
+            self.check.copy(),
+            self.selectivity.copy(),
+        )
+        new_path[filters], new_check[filters], new_selectivity[filters] = path, -1, selectivities
+        return replace(self, path=new_path, check=new_check, selectivity=new_selectivity)
 
 
 def plan(
     checks: NDArray[np.void],
     owner: Ints,
-    filters: int,
+    filter_count: int,
     shapes: ShapeArrays,
     set_items: NDArray[np.uint32],
     set_start: Ints,
     words: Vocabulary,
     sample: EventSample,
 ) -> Plan:
-    """The path of each of so many filters; `owner` is the filter of each check."""
-    found = bounding_boxes_of(checks, shapes)
-    known = CheckEstimates(checks, owner, found, set_items, set_start, words, sample)
+    """Plan filters for events like those of a sample; `owner` is the filter of each check."""
+    boxes = bounding_boxes_of(checks, shapes)
+    estimates = CheckEstimates(checks, owner, boxes, set_items, set_start, words, sample)
     for estimate in dict.fromkeys(kind.estimate for kind in KINDS if kind.estimate is not None):
-        estimate(known)
-    selectivity, path = known.selectivity, known.path
-    spatial = np.flatnonzero(found.kinds != NOTHING)
-    place = np.full(filters, -1, np.int64)
+        estimate(estimates)
+    selectivity, path = estimates.selectivity, estimates.path
+    spatial = np.flatnonzero(boxes.kinds != NOTHING)
+    place = np.full(filter_count, -1, np.int64)
     order = spatial[np.argsort(-selectivity[spatial], kind="stable")]
-    place[owner[order]] = order  # the smallest is written last, and stays
+    place[owner[order]] = order  # of several checks, the last one written stays: the most selective
     usable = np.flatnonzero(path < AccessPath.SCAN)
     cost = selectivity[usable] * np.where(
         (place[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), GEOMETRY_COST_FACTOR, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
-    check = np.full(filters, -1, np.int64)
+    check = np.full(filter_count, -1, np.int64)
     check[owner[order]] = order
-    # Where there is none, -1, the last.
+    # Filters without a usable check have the check -1, which picks the values appended here.
     return Plan(
         np.append(path, AccessPath.SCAN)[check].astype(np.uint8),
         check,
         np.append(selectivity, 1.0)[check].astype(np.float32),
-        found,
+        boxes,
         place,
-        known.intervals,
-        known.source,
+        estimates.intervals,
+        estimates.source,
         selectivity,
     )

@@ -1,4 +1,4 @@
-"""Matching many events at once: tables in, an Arrow table of pairs out."""
+"""`match_table` and `match_pairs` match a table of events, in blocks and on several threads."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from fencepost.kernels.match import result_pairs
 if TYPE_CHECKING:
     from fencepost.engine.matcher import DeadLetters, Matcher
 
-ROWS = 20_000  # events a block: enough to share the cost of a call, small enough for the cache
-_FEWEST_ROWS = 1_000  # that are worth a thread
+MAX_BLOCK_EVENTS = 20_000  # enough to amortise the cost of a call, and small enough for the cache
+_MIN_BLOCK_EVENTS = 1_000  # smaller blocks are not worth a thread
 RESULT = pa.schema(
     [("event", pa.int64()), ("subscription", pa.dictionary(pa.int32(), pa.string()))]
 )
 
 
 class Pairs(NamedTuple):
-    """Pairs of an event and a subscription that it answers, in the order of the events.
+    """Pairs of an event and a subscription that it matches, in the order of the events.
 
     Attributes
     ----------
     snapshot : Snapshot
-        In which they were found.
+        Snapshot that the events were matched against.
     events : int64 array
-        The row of each one's event.
+        Row of the event of each pair.
     rows : uint32 array
-        The row of each one's subscription, counted through the segments of a snapshot.
+        Row of the subscription of each pair, numbered through all segments of the snapshot.
     stops : int64 array
         Where the pairs of each event of `table` end.
     table : EventTable
-        The events that could be read.
+        Events that could be read.
     """
 
     snapshot: Snapshot
@@ -54,16 +54,16 @@ class Pairs(NamedTuple):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def numbered(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """The subscriptions that occur, by row, and of each pair which of them it is."""
-        size = sum(len(shelf) for shelf in self.snapshot)
-        codes = _reused(len(self.rows), np.uint32)
+    def dictionary_encode(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return the distinct rows of subscriptions, and for each pair the index of its row."""
+        size = sum(len(segment) for segment in self.snapshot)
+        codes = _pooled_array(len(self.rows), np.uint32)
         distinct = np.empty(min(size, len(self.rows)), np.uint32)
         count = result_pairs.number_rows(self.rows, np.zeros(size, np.uint32), distinct, codes)
         return distinct[:count], codes
 
     def names(self, column: str, rows: NDArray[np.uint32]) -> pa.Array:
-        """The "id" or the "subscriber" of subscriptions, by row."""
+        """Return the "id" or the "subscriber" of subscriptions, given their rows."""
         return as_single_array(self.snapshot.column(column).take(pa.array(rows)))
 
 
@@ -75,18 +75,18 @@ def match_table(
     dead_letters: DeadLetters | None,
     sort: bool,
 ) -> pa.Table:
-    """See `Matcher.match_batch`."""
-    found = match_pairs(matcher, snapshot, table, threads, dead_letters)
-    distinct, codes = found.numbered()
-    ids = found.names("id", distinct)
+    """Match a table of events as `Matcher.match_batch` does."""
+    pairs = match_pairs(matcher, snapshot, table, threads, dead_letters)
+    distinct, codes = pairs.dictionary_encode()
+    ids = pairs.names("id", distinct)
     if sort:
         order = pc.sort_indices(ids)
         rank = np.empty(len(ids), np.uint32)
         rank[order.to_numpy()] = np.arange(len(ids), dtype=np.uint32)
         ids, codes = ids.take(order), rank[codes]
-        result_pairs.sort_codes(codes, found.stops, len(ids))
+        result_pairs.sort_codes(codes, pairs.stops, len(ids))
     encoded = pa.DictionaryArray.from_arrays(pa.array(codes.view(np.int32)), ids, safe=False)
-    return pa.table([pa.array(found.events), encoded], schema=RESULT)
+    return pa.table([pa.array(pairs.events), encoded], schema=RESULT)
 
 
 def match_pairs(
@@ -96,65 +96,78 @@ def match_pairs(
     threads: int = 1,
     dead_letters: DeadLetters | None = None,
 ) -> Pairs:
-    """The pairs of a table of events and the subscriptions of a snapshot."""
+    """Match a table of events against a snapshot; see `Matcher.match_batch`."""
     if not isinstance(threads, int) or threads < 1:  # type: ignore[redundant-expr]
         raise ModelError(f"threads must be a whole number from 1 on; saw {threads!r:.40}")
     columns = matcher._columns
-    events = EventTable.read(table, columns.space).without_invalid_text(_read_as_text(columns))
-    _set_aside(events.bad, dead_letters)
+    events = EventTable.read(table, columns.space).without_invalid_text(_text_attributes(columns))
+    _reject_events(events.bad, dead_letters)
 
-    def run(block: EventTable) -> list[EventMatches]:
+    def match_block(block: EventTable) -> list[EventMatches]:
         return list(matcher._engine.by_segment(snapshot, block))
 
     if threads == 1:
-        answers = [run(block) for block in _blocks(events, threads)]
+        matches_of_blocks = [match_block(block) for block in _blocks(events, threads)]
     else:
         with ThreadPoolExecutor(threads) as pool:
-            answers = list(pool.map(run, _blocks(events, threads)))
-    return _in_order(answers, events, snapshot)
+            matches_of_blocks = list(pool.map(match_block, _blocks(events, threads)))
+    return _pairs_by_event(matches_of_blocks, events, snapshot)
 
 
 def _blocks(events: EventTable, threads: int) -> Iterator[EventTable]:
-    """The events in parts, at least one for each thread if there are enough."""
-    size = min(ROWS, max(-(-len(events) // threads), _FEWEST_ROWS))
+    """Yield the events in blocks, at least one for each thread if there are enough events."""
+    size = min(MAX_BLOCK_EVENTS, max(-(-len(events) // threads), _MIN_BLOCK_EVENTS))
     for first in range(0, len(events), size):
         yield events.slice(first, min(size, len(events) - first))
 
 
-def _in_order(answers: list[list[EventMatches]], table: EventTable, snapshot: Snapshot) -> Pairs:
-    """What was found in each segment for each block, by event."""
+def _pairs_by_event(
+    matches_of_blocks: list[list[EventMatches]], table: EventTable, snapshot: Snapshot
+) -> Pairs:
+    """Merge the matches of all blocks and segments into pairs in the order of the events."""
     sizes = np.zeros(len(table), np.int64)
-    first = 0
-    for answer in answers:
-        for _, stops in answer:
-            sizes[first : first + len(stops)] += np.diff(stops, prepend=0)
-        first += len(answer[0][1]) if answer else 0
+    first_event = 0
+    for matches in matches_of_blocks:
+        for _, segment_stops in matches:
+            sizes[first_event : first_event + len(segment_stops)] += np.diff(
+                segment_stops, prepend=0
+            )
+        first_event += len(matches[0][1]) if matches else 0
     stops = np.cumsum(sizes)
     count = int(stops[-1]) if len(stops) else 0
-    rows, events = _reused(count, np.uint32), _reused(count, np.int64)
+    rows, events = _pooled_array(count, np.uint32), _pooled_array(count, np.int64)
     result_pairs.write_events(table.source_rows, stops, events)
-    places = stops - sizes
-    first = 0
-    for answer in answers:
-        base = 0
-        for shelf, (own, ends) in zip(snapshot, answer, strict=True):
-            result_pairs.write_rows(own, ends, base, places[first:], rows)
-            base += len(shelf)
-        first += len(answer[0][1]) if answer else 0
+    write_positions = stops - sizes
+    first_event = 0
+    for matches in matches_of_blocks:
+        first_row = 0
+        for segment, (segment_rows, segment_stops) in zip(snapshot, matches, strict=True):
+            result_pairs.write_rows(
+                segment_rows, segment_stops, first_row, write_positions[first_event:], rows
+            )
+            first_row += len(segment)
+        first_event += len(matches[0][1]) if matches else 0
     return Pairs(snapshot, events, rows, stops, table)
 
 
-def _reused(count: int, kind: type[np.generic]) -> NDArray[Any]:
-    """An array in Arrow's memory, which it uses again; the system's is given back and cleared."""
+def _pooled_array(count: int, kind: type[np.generic]) -> NDArray[Any]:
+    """Return an uninitialised array in memory of Arrow's pool.
+
+    The pool reuses memory. NumPy returns large arrays to the system, which clears them again.
+    """
     return np.frombuffer(pa.allocate_buffer(max(count, 1) * np.dtype(kind).itemsize), kind)[:count]
 
 
-def _read_as_text(columns: ColumnRegistry) -> set[str]:
-    """The attributes whose text matters; as a geometry it is read, and judged, elsewhere."""
+def _text_attributes(columns: ColumnRegistry) -> set[str]:
+    """Return the attributes whose text must be valid UTF-8.
+
+    The text of a geometry is checked by the reader of geometries.
+    """
     return columns.attributes(*(s for s in Storage if s != Storage.GEOMETRY))
 
 
-def _set_aside(bad: BadRows, dead_letters: DeadLetters | None) -> None:
+def _reject_events(bad: BadRows, dead_letters: DeadLetters | None) -> None:
+    """Append events that cannot be read to the dead letters, or raise if there is no list."""
     if bad and dead_letters is None:
         shown = "; ".join(f"row {row}: {reason}" for row, reason in bad[:10])
         more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""

@@ -1,6 +1,7 @@
-"""The condition of a subscription, put together from its checks: for those added as columns.
+"""`condition_of` rebuilds the condition of a subscription that was added as columns.
 
-`replace_geometry` is the condition of one that moves, with another geometry.
+Such a subscription has no stored expression; its segment holds its checks or its postings.
+`replace_geometry` returns the condition of a subscription that moves.
 """
 
 from __future__ import annotations
@@ -30,21 +31,27 @@ from fencepost.kernels.match.segment_search import SegmentArrays
 
 
 def condition_of(segment: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
-    """A conjunction of what `subscribe_columns` can say."""
+    """Return the condition of a row: a conjunction of conditions of `subscribe_columns`."""
     entries, _ = segment.entries_of(np.array([row]))
     if len(entries):
-        return condition_of_filter(_posted(segment.arrays, entries, columns))
+        return condition_of_filter(_filter_of_postings(segment.arrays, entries, columns))
     arrays = segment.arrays
     number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))
     low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
-    stored = _Stored(arrays)
+    operands = _CheckOperands(arrays)
     return condition_of_filter(
-        tuple(_term(check, columns, stored) for check in arrays.checks[low:high])
+        tuple(_term(check, columns, operands) for check in arrays.checks[low:high])
     )
 
 
-def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: ColumnRegistry) -> Filter:
-    """What an entry of the posts asks for: of two, that for lists has the words as given."""
+def _filter_of_postings(
+    arrays: SegmentArrays, entries: NDArray[np.int64], columns: ColumnRegistry
+) -> Filter:
+    """Return the filter of a subscription, given its entries in the postings.
+
+    A subscription has one entry for lists and texts, or one for each. The words of a text are
+    normalised, so the entry for lists is preferred: it has the words as they were given.
+    """
     for entry in entries.tolist():
         group, word = group_and_word_of(arrays.postings, entry)
         if group["list_column"] < 0 or group["accepts"] & check_evaluation.ITEMS:
@@ -52,14 +59,14 @@ def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: ColumnRe
     terms = []
     if group["geometry_column"] >= 0:
         column = columns.of(Storage.GEOMETRY)[group["geometry_column"]]
-        place = ast.Geometry(shapely.box(*arrays.postings.exact[entry]))
-        terms.append(Term(RelateCheck(column, ast.SpatialFunction.S_INTERSECTS, place), False))
+        box = ast.Geometry(shapely.box(*arrays.postings.exact[entry]))
+        terms.append(Term(RelateCheck(column, ast.SpatialFunction.S_INTERSECTS, box), False))
     if group["list_column"] >= 0:
         column = columns.of(Storage.LIST)[group["list_column"]]
         low, high = arrays.postings.rest_start[entry], arrays.postings.rest_start[entry + 1]
         rest = arrays.postings.rest[low:high].tolist()
-        stored = _Stored(arrays)
-        keys = sorted(map(stored.string_at, [word, *rest] if word is not None else []))
+        operands = _CheckOperands(arrays)
+        keys = sorted(map(operands.string_at, [word, *rest] if word is not None else []))
         words = tuple(ast.String(key[1:].decode()) for key in keys)
         terms.append(
             Term(ListCheck(column, ast.ArrayFunction.A_CONTAINS, ast.ListLiteral(words)), False)
@@ -67,78 +74,83 @@ def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: ColumnRe
     return tuple(terms)
 
 
-def _term(check: Any, columns: ColumnRegistry, stored: _Stored) -> Term:
+def _term(check: Any, columns: ColumnRegistry, operands: _CheckOperands) -> Term:
     kind = KINDS[check["kind"]]
     assert kind.decode is not None
     column = columns.of(kind.storage)[check["column"]]
-    return Term(kind.decode(check, column, stored), bool(check["flags"] & check_evaluation.NEGATED))
+    return Term(
+        kind.decode(check, column, operands), bool(check["flags"] & check_evaluation.NEGATED)
+    )
 
 
-class _Stored:
-    """What checks of a segment refer to."""
+class _CheckOperands:
+    """Strings, sets and geometries to which the checks of a segment refer by number."""
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self._arrays = arrays
 
     def string_at(self, number: int) -> bytes:
-        """A string of the vocabulary."""
+        """Return a string of the vocabulary."""
         start = self._arrays.vocabulary.start
         return bytes(self._arrays.vocabulary.bytes[start[number] : start[number + 1]])
 
     def set_at(self, number: int) -> list[bytes]:
-        """The strings of a set."""
+        """Return the strings of a set."""
         start = self._arrays.set_start
         items = self._arrays.set_items[start[number] : start[number + 1]]
         return [self.string_at(item) for item in items.tolist()]
 
     def geometry_at(self, number: int) -> BaseGeometry:
-        """A geometry."""
+        """Return a geometry."""
         return geometry_of(self._arrays.shapes, number)
 
 
 def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
-    """A shape as a Shapely geometry."""
+    """Return a shape as a Shapely geometry."""
     first, stop = int(g.shapes["chain"][row]), int(g.shapes["chain"][row + 1])
     low, high = int(g.chains["start"][first]), int(g.chains["start"][stop])
     xy = np.column_stack((g.x[low:high], g.y[low:high]))
     chains = np.split(xy, g.chains["start"][first + 1 : stop] - low)
     parts = g.chains["part"][first:stop]
     dimension = int(g.shapes["dimension"][row])
-    several = (len(xy) > 1, len(chains) > 1, parts[-1] > parts[0])
-    found = build_shapely(dimension, chains, parts, bool(several[dimension]))
+    is_multi = (len(xy) > 1, len(chains) > 1, parts[-1] > parts[0])
+    geometry = build_shapely(dimension, chains, parts, bool(is_multi[dimension]))
     if dimension < AREAS:
-        return found
-    with np.errstate(all="ignore"):  # GEOS multiplies coordinates, however far they are
-        return shapely.normalize(found)
+        return geometry
+    with np.errstate(all="ignore"):  # GEOS multiplies coordinates, and large ones overflow
+        return shapely.normalize(geometry)
 
 
 _Spatial: TypeAlias = ast.NearCondition | ast.SpatialCondition
 
 
 def replace_geometry(condition: ast.Condition, attribute: str, geometry: object) -> ast.Condition:
-    """The condition with a geometry in place of that with which an attribute is compared.
+    """Replace the geometry that an attribute is compared with; see `Matcher.move`.
 
-    Where distances of the attribute are asked for, their geometry moves, and others stay.
+    If the condition has distance conditions on the attribute, only their geometries are replaced.
     """
-    place = ast.Geometry(geometry_of(Shapes.read_one(geometry).arrays, 0))
+    replacement = ast.Geometry(geometry_of(Shapes.read_one(geometry).arrays, 0))
     for kind in (ast.NearCondition, ast.SpatialCondition):
-        found = ast.replace_atoms(
-            condition, partial(_replaced, kind, ast.Property(attribute), place)
+        replaced = ast.replace_atoms(
+            condition, partial(_replace_in_atom, kind, ast.Property(attribute), replacement)
         )
-        if found is not condition:
-            return found
+        if replaced is not condition:
+            return replaced
     raise ModelError(
-        f"nothing is asked of the place of {attribute!r:.60}, so there is nothing to move; name an "
-        "attribute that the subscription compares with a geometry"
+        f"the subscription compares {attribute!r:.60} with no geometry, so there is nothing to "
+        "move; name an attribute that it compares with a geometry"
     )
 
 
-def _replaced(
-    kind: type[_Spatial], own: ast.Property, place: ast.Geometry, atom: ast.Condition
+def _replace_in_atom(
+    kind: type[_Spatial],
+    attribute: ast.Property,
+    replacement: ast.Geometry,
+    atom: ast.Condition,
 ) -> ast.Condition:
     if isinstance(atom, kind):
-        if atom.left == own and isinstance(atom.right, ast.Geometry):
-            return replace(atom, right=place)
-        if atom.right == own and isinstance(atom.left, ast.Geometry):
-            return replace(atom, left=place)
+        if atom.left == attribute and isinstance(atom.right, ast.Geometry):
+            return replace(atom, right=replacement)
+        if atom.right == attribute and isinstance(atom.left, ast.Geometry):
+            return replace(atom, left=replacement)
     return atom

@@ -1,8 +1,8 @@
-"""Some of the events that went by, from which the planner learns what events are like.
+"""`EventSampler`: a sample of recent events, from which the planner estimates selectivities.
 
-Every so many-th event leaves its numbers, strings, truth values and boxes behind, as long as there
-is room; then the oldest gives way. There is no lock: an item of a list is replaced in one step, and
-of threads that come at the same moment one may be lost.
+Every n-th event leaves its numbers, strings, booleans and bounding boxes in the sample. Once the
+sample is full, a new event replaces the oldest. There is no lock: an item of a list is replaced
+atomically, and of two events added at the same moment, losing one does no harm.
 """
 
 from __future__ import annotations
@@ -21,192 +21,205 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CAPACITY = 512  # events
-_INITIAL_STRIDE, _STRIDE = 128, 1024  # of so many one is taken: until there is no room, and then
+# One of so many events is sampled: until the sample is full, and afterwards.
+_INITIAL_STRIDE, _STRIDE = 128, 1024
 _MAX_PER_CALL = 64
-_MAX_COLUMNS = 1024  # of a storage
-_MAX_STRING_END_BYTES = 128  # of each end of a string
-_EXPECTED = 8.0  # what is expected without events counts as much as so many of them
+_MAX_COLUMNS = 1024  # of each storage
+_MAX_STRING_END_BYTES = 128  # kept of each end of a string
+_PRIOR_WEIGHT = 8.0  # the estimate without a sample weighs as much as this many events
 
 
-class _Event(NamedTuple):
-    """What is kept of an event, by column."""
+class _SampledEvent(NamedTuple):
+    """The values of an event, by column of each storage."""
 
-    number: Floats  # NaN where there is none
-    truth: NDArray[np.int8]  # -1 where it is none
+    number: Floats  # NaN if not a number
+    truth: NDArray[np.int8]  # -1 if not a boolean
     missing: NDArray[np.uint8]
     string: list[bytes | None]
-    box: Floats  # (columns, 4), NaN where there is none
+    box: Floats  # (columns, 4), NaN if there is no geometry
 
 
 class EventSampler:
-    """Takes a sample of the events that go by."""
+    """Takes a sample of the events that are matched; thread-safe."""
 
     def __init__(self) -> None:
-        self._events: list[_Event | None] = [None] * CAPACITY
-        self._taken = 0
-        self._to_come = _INITIAL_STRIDE
+        self._events: list[_SampledEvent | None] = [None] * CAPACITY
+        self._added = 0
+        self._until_due = _INITIAL_STRIDE
 
     @property
     def position(self) -> tuple[int, int]:
-        """What differs whenever an event went by."""
-        return self._taken, self._to_come
+        """A value that changes with every event."""
+        return self._added, self._until_due
 
     def is_due_after(self, count: int) -> bool:
-        """See so many events go by; whether some of them are to be taken."""
-        self._to_come -= count
-        return self._to_come <= 0
+        """Count events. Return whether some of them should be added."""
+        self._until_due -= count
+        return self._until_due <= 0
 
     def add_from(self, events: EventArrays, count: int) -> None:
-        """Take some of so many events, which are due."""
-        stride = _INITIAL_STRIDE if self._taken < CAPACITY else _STRIDE
-        due = min(1 + -self._to_come // stride, _MAX_PER_CALL)
-        self._to_come = max(self._to_come + due * stride, 1)
+        """Add events at equal distances from a block of `count` events."""
+        stride = _INITIAL_STRIDE if self._added < CAPACITY else _STRIDE
+        due = min(1 + -self._until_due // stride, _MAX_PER_CALL)
+        self._until_due = max(self._until_due + due * stride, 1)
         for k in range(min(due, count)):
-            self._events[self._taken % CAPACITY] = _kept(events, (2 * k + 1) * count // (2 * due))
-            self._taken += 1
+            number = (2 * k + 1) * count // (2 * due)
+            self._events[self._added % CAPACITY] = _copy_event(events, number)
+            self._added += 1
 
     def sample(self) -> EventSample:
-        """The events that are kept now."""
+        """Return the events that are in the sample now."""
         return EventSample([event for event in self._events if event is not None])
 
 
-def _kept(arrays: EventArrays, number: int) -> _Event:
+def _copy_event(arrays: EventArrays, number: int) -> _SampledEvent:
     def column(array: NDArray[Any]) -> NDArray[Any]:
         return array[:_MAX_COLUMNS, number]
 
     starts, stops = column(arrays.string_start).tolist(), column(arrays.string_stop).tolist()
-    place = column(arrays.geometry).tolist()
-    box = np.full((len(place), 4), np.nan)
-    for row, shape in enumerate(place):
-        if shape >= 0:
-            own = arrays.shapes.shapes[shape]
-            box[row] = own["x0"], own["y0"], own["x1"], own["y1"]
-    return _Event(
+    shape_rows = column(arrays.geometry).tolist()
+    boxes = np.full((len(shape_rows), 4), np.nan)
+    for k, row in enumerate(shape_rows):
+        if row >= 0:
+            shape = arrays.shapes.shapes[row]
+            boxes[k] = shape["x0"], shape["y0"], shape["x1"], shape["y1"]
+    return _SampledEvent(
         column(arrays.number).copy(),
         column(arrays.truth).copy(),
         column(arrays.missing).copy(),
         [
-            None if low < 0 else _ends(arrays.text, low, high)
-            for low, high in zip(starts, stops, strict=True)
+            None if start < 0 else _string_ends(arrays.text, start, stop)
+            for start, stop in zip(starts, stops, strict=True)
         ],
-        box,
+        boxes,
     )
 
 
-def _ends(text: NDArray[np.uint8], low: int, high: int) -> bytes:
-    """A string or, of a long one, both its ends."""
-    if high - low <= 2 * _MAX_STRING_END_BYTES:
-        return text[low:high].tobytes()
+def _string_ends(text: NDArray[np.uint8], start: int, stop: int) -> bytes:
+    """Return a string; a long string is reduced to its two ends."""
+    if stop - start <= 2 * _MAX_STRING_END_BYTES:
+        return text[start:stop].tobytes()
     return (
-        text[low : low + _MAX_STRING_END_BYTES].tobytes()
-        + text[high - _MAX_STRING_END_BYTES : high].tobytes()
+        text[start : start + _MAX_STRING_END_BYTES].tobytes()
+        + text[stop - _MAX_STRING_END_BYTES : stop].tobytes()
     )
 
 
 class EventSample:
-    """Events by which shares are estimated; `len` is their number.
+    """A sample of events, which corrects estimated selectivities; its `len` is their number.
 
-    Each method takes a column, what some checks need of it, and the shares of events that are
-    expected to pass them as far as is known otherwise. It gives the shares with the events in
-    view, the nearer to theirs the more of them knew the column.
+    Each `estimate_*` method takes a column, what each check requires of it, and the prior: the
+    selectivities estimated without events. It returns the selectivities estimated from both. The
+    events weigh more, the more of them were sampled after the column was registered.
     """
 
-    def __init__(self, events: Sequence[_Event] = ()) -> None:
+    def __init__(self, events: Sequence[_SampledEvent] = ()) -> None:
         self.events = events
 
     def __len__(self) -> int:
         return len(self.events)
 
-    def numbers(self, column: int, intervals: Floats, expected: Floats) -> Floats:
-        """Of intervals of numbers; another is expected between any two that were seen."""
-        known = [e.number[column] for e in self.events if column < len(e.number)]
-        values = np.array(known, np.float64)
-        hits = np.maximum(_within(values, intervals), _spread(values, intervals))
-        return _blended(hits, len(known), expected)
+    def estimate_numbers(self, column: int, intervals: Floats, prior: Floats) -> Floats:
+        """Estimate how often a number is in each interval.
 
-    def beginnings(self, column: int, intervals: Floats, expected: Floats) -> Floats:
-        """Of intervals of places of strings, see `prefix_key`."""
-        known = self._strings(column)
-        places = [prefix_key(text) for text in known if text is not None]
-        return _blended(_within(np.array(places, np.float64), intervals), len(known), expected)
+        An interval between two sampled numbers counts as part of a hit: a number may occur there.
+        """
+        numbers = [e.number[column] for e in self.events if column < len(e.number)]
+        values = np.array(numbers, np.float64)
+        hits = np.maximum(_count_within(values, intervals), _count_gaps(values, intervals))
+        return _posterior(hits, len(numbers), prior)
 
-    def ends(self, column: int, intervals: Floats, expected: Floats) -> Floats:
-        """Of intervals of places of strings that are read from their ends."""
-        known = self._strings(column)
-        places = [prefix_key(text[::-1]) for text in known if text is not None]
-        return _blended(_within(np.array(places, np.float64), intervals), len(known), expected)
+    def estimate_prefixes(self, column: int, intervals: Floats, prior: Floats) -> Floats:
+        """Estimate how often the key of a string is in each interval; see `prefix_key`."""
+        strings = self._strings(column)
+        keys = [prefix_key(text) for text in strings if text is not None]
+        hits = _count_within(np.array(keys, np.float64), intervals)
+        return _posterior(hits, len(strings), prior)
 
-    def strings(
+    def estimate_suffixes(self, column: int, intervals: Floats, prior: Floats) -> Floats:
+        """Estimate how often the key of a reversed string is in each interval."""
+        strings = self._strings(column)
+        keys = [prefix_key(text[::-1]) for text in strings if text is not None]
+        hits = _count_within(np.array(keys, np.float64), intervals)
+        return _posterior(hits, len(strings), prior)
+
+    def estimate_strings(
         self,
         column: int,
         sets: Ints,
-        expected: Floats,
+        prior: Floats,
         *,
         set_items: NDArray[np.uint32],
         set_start: Ints,
         words: Vocabulary,
     ) -> Floats:
-        """Of sets of strings, which are numbers of words."""
-        known = self._strings(column)
-        texts = [text for text in known if text is not None]
+        """Estimate how often a string is in each set; sets hold numbers of words."""
+        strings = self._strings(column)
+        texts = [text for text in strings if text is not None]
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         ids = np.empty(len(texts), np.int64)
-        text = np.frombuffer(bytearray().join((*texts, b"\0")), np.uint8)  # or it might be empty
+        text = np.frombuffer(bytearray().join((*texts, b"\0")), np.uint8)  # must not be empty
         look_up_all(words, text, ends[:-1], ends[1:], ids)
         distinct, counts = np.unique(ids[ids >= 0], return_counts=True)
         sizes = set_start[sets + 1] - set_start[sets]
-        asked = set_items[ranges(set_start[sets], sizes)]
-        place = np.searchsorted(distinct, asked)
+        items = set_items[ranges(set_start[sets], sizes)]
+        position = np.searchsorted(distinct, items)
         counts = np.append(counts, 0)
-        hits = np.where(np.append(distinct, -1)[place] == asked, counts[place], 0)
+        hits = np.where(np.append(distinct, -1)[position] == items, counts[position], 0)
         total = np.concatenate(([0], np.cumsum(hits)))
         stops = np.cumsum(sizes)
-        return _blended(total[stops] - total[stops - sizes], len(known), expected)
+        return _posterior(total[stops] - total[stops - sizes], len(strings), prior)
 
-    def truths(self, column: int, wanted: NDArray[np.bool_], expected: Floats) -> Floats:
-        """Of truth values."""
-        known = [int(e.truth[column]) for e in self.events if column < len(e.truth)]
-        return _blended(np.where(wanted, known.count(1), known.count(0)), len(known), expected)
+    def estimate_booleans(self, column: int, required: NDArray[np.bool_], prior: Floats) -> Floats:
+        """Estimate how often a boolean has the value that each check requires."""
+        truths = [int(e.truth[column]) for e in self.events if column < len(e.truth)]
+        hits = np.where(required, truths.count(1), truths.count(0))
+        return _posterior(hits, len(truths), prior)
 
-    def absences(self, column: int, wanted: NDArray[np.bool_], expected: Floats) -> Floats:
-        """Of an attribute that is missing, or is there."""
-        known = [int(e.missing[column]) for e in self.events if column < len(e.missing)]
-        return _blended(np.where(wanted, known.count(1), known.count(0)), len(known), expected)
+    def estimate_nulls(self, column: int, required: NDArray[np.bool_], prior: Floats) -> Floats:
+        """Estimate how often an attribute is missing, or is present, as each check requires."""
+        missing = [int(e.missing[column]) for e in self.events if column < len(e.missing)]
+        hits = np.where(required, missing.count(1), missing.count(0))
+        return _posterior(hits, len(missing), prior)
 
-    def places(self, column: int, boxes: Floats, expected: Floats) -> Floats:
-        """Of boxes that the event's must meet."""
-        known = [e.box[column] for e in self.events if column < len(e.box)]
-        there = np.array(known, np.float64).reshape(-1, 4)
-        there = there[~np.isnan(there[:, 0])]
-        return _blended(count_meeting_boxes(there, boxes), len(known), expected)
+    def estimate_boxes(self, column: int, boxes: Floats, prior: Floats) -> Floats:
+        """Estimate how often the bounding box of a geometry meets each box."""
+        sampled = [e.box[column] for e in self.events if column < len(e.box)]
+        event_boxes = np.array(sampled, np.float64).reshape(-1, 4)
+        event_boxes = event_boxes[~np.isnan(event_boxes[:, 0])]
+        return _posterior(count_meeting_boxes(event_boxes, boxes), len(sampled), prior)
 
     def _strings(self, column: int) -> list[bytes | None]:
         return [e.string[column] for e in self.events if column < len(e.string)]
 
 
-def prefix_key(first: bytes, then: int = 0) -> float:
-    """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
+def prefix_key(prefix: bytes, padding: int = 0) -> float:
+    """Return a number that orders strings by their first bytes.
+
+    The result is the key of the first string with this prefix; with padding 0xFF, of the last.
+    """
     size = PREFIX_BYTES
-    return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))
+    padded = prefix[:size] + bytes([padding] * (size - len(prefix[:size])))
+    return float(int.from_bytes(padded, "big"))
 
 
 EMPTY_SAMPLE = EventSample()
 
 
-def _blended(hits: NDArray[Any], events: int, expected: Floats) -> Floats:
-    shares: Floats = (hits + _EXPECTED * expected) / (events + _EXPECTED)
-    return shares
+def _posterior(hits: NDArray[Any], events: int, prior: Floats) -> Floats:
+    fractions: Floats = (hits + _PRIOR_WEIGHT * prior) / (events + _PRIOR_WEIGHT)
+    return fractions
 
 
-def _within(values: Floats, intervals: Floats) -> Ints:
-    """How many of some values, NaN being none, each interval holds."""
+def _count_within(values: Floats, intervals: Floats) -> Ints:
+    """Return how many values, NaN excluded, each interval holds."""
     values = np.sort(values[~np.isnan(values)])
     low = np.searchsorted(values, intervals[:, 0], "left")
     return np.searchsorted(values, intervals[:, 1], "right") - low
 
 
-def _spread(values: Floats, intervals: Floats) -> Floats:
-    """How many gaps between neighbouring values each interval holds, by its part of each."""
+def _count_gaps(values: Floats, intervals: Floats) -> Floats:
+    """Return how many gaps between neighbouring values each interval holds, with fractions."""
     distinct = np.unique(values[np.isfinite(values)])
     if not len(distinct):
         return np.zeros(len(intervals))
@@ -215,31 +228,33 @@ def _spread(values: Floats, intervals: Floats) -> Floats:
     return gaps
 
 
-def count_meeting_boxes(some: Floats, boxes: Floats) -> Ints:
-    """How many of some boxes each of the others meets.
+def count_meeting_boxes(event_boxes: Floats, boxes: Floats) -> Ints:
+    """Return how many event boxes meet each box.
 
-    All but those that are beyond one of its sides; those beyond two are taken off once too often.
+    From all event boxes, subtract those beyond each of the four sides; then add again those beyond
+    two adjacent sides, which were subtracted twice.
     """
-    beside = ((some[:, 2], boxes[:, 0]), (-some[:, 0], -boxes[:, 2]))
-    above = ((some[:, 3], boxes[:, 1]), (-some[:, 1], -boxes[:, 3]))
-    met = np.full(len(boxes), len(some), np.int64)
-    for side in (*beside, *above):
-        met -= _rank(*side)
-    for one in beside:
-        for other in above:
-            met += _below_both(one, other)
-    return met
+    x_sides = ((event_boxes[:, 2], boxes[:, 0]), (-event_boxes[:, 0], -boxes[:, 2]))
+    y_sides = ((event_boxes[:, 3], boxes[:, 1]), (-event_boxes[:, 1], -boxes[:, 3]))
+    counts = np.full(len(boxes), len(event_boxes), np.int64)
+    for values, limits in (*x_sides, *y_sides):
+        counts -= _count_below(values, limits)
+    for x_side in x_sides:
+        for y_side in y_sides:
+            counts += _count_below_both(x_side, y_side)
+    return counts
 
 
-def _rank(values: Floats, limits: Floats) -> Ints:
-    """How many values are less than each limit."""
+def _count_below(values: Floats, limits: Floats) -> Ints:
+    """Return how many values are less than each limit."""
     return np.searchsorted(np.sort(values), limits, "left")
 
 
-def _below_both(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> Ints:
-    """How many have a value less than a limit and another less than another limit."""
-    counts = np.zeros((len(one[0]) + 1, len(one[0]) + 1), np.int64)
-    np.add.at(counts, tuple(_rank(values, values) + 1 for values, _ in (one, other)), 1)
+def _count_below_both(x_side: tuple[Floats, Floats], y_side: tuple[Floats, Floats]) -> Ints:
+    """Return for each pair of limits how many pairs of values are less than both."""
+    size = len(x_side[0]) + 1
+    counts = np.zeros((size, size), np.int64)
+    np.add.at(counts, tuple(_count_below(values, values) + 1 for values, _ in (x_side, y_side)), 1)
     sums = counts.cumsum(axis=0).cumsum(axis=1)
-    both: Ints = sums[_rank(*one), _rank(*other)]
+    both: Ints = sums[_count_below(*x_side), _count_below(*y_side)]
     return both

@@ -1,6 +1,6 @@
 """Engines of a `Matcher`, which find the subscriptions that an event matches.
 
-The `SegmentManager` holds the subscriptions, whatever the engine. `SegmentEngine` searches the
+With every engine, the `SegmentManager` holds the subscriptions. `SegmentEngine` searches the
 segments with kernels; `ReferenceEngine` evaluates every expression. The engines of published
 systems are in `fencepost.papers`; `index_registry` finds them by name.
 """

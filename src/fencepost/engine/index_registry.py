@@ -1,8 +1,8 @@
-"""The indexes of a `Matcher` by name, and what makes an engine of one.
+"""`resolve_index`: the indexes of a `Matcher`, by name.
 
-The two of our own are here. Published systems are found by where they lie, and imported when one is
-asked for by name: nothing of `match` knows them otherwise, and anybody's index can be given to a
-`Matcher` as they are.
+The indexes "auto" and "reference" are defined here. The indexes of published systems are imported
+when their name is used; no other module of the engine refers to them. A caller may also give a
+`Matcher` an index of its own, as a `MatcherIndex`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ EngineFactory: TypeAlias = Callable[[SegmentManager, Clock], Engine]
 
 @dataclass(frozen=True)
 class MatcherIndex:
-    """How the subscriptions of a `Matcher` are found: what to give to it as its `index`.
+    """An index that a `Matcher` can use: its name, and a factory of its engine.
 
     Attributes
     ----------
     name : str
-        What `Matcher.index` says.
+        Name that `Matcher.index` returns.
     engine : callable
-        Makes an engine that knows what is on some shelves, and follows them.
+        Factory of an engine that finds the subscriptions of a segment manager.
     spaces : frozenset of Space
-        Those for which it can be used.
+        Coordinate spaces that the index supports.
     """
 
     name: str
@@ -39,14 +39,14 @@ class MatcherIndex:
     spaces: frozenset[Space] = frozenset({Space.PLANAR})
 
 
-_OWN = {
-    own.name: own
-    for own in (
+_BUILT_IN = {
+    index.name: index
+    for index in (
         MatcherIndex("auto", SegmentEngine, frozenset(Space)),
         MatcherIndex("reference", ReferenceEngine, frozenset(Space)),
     )
 }
-# By name, the module and the function in it that makes a `MatcherIndex`.
+# By name: the module, and its function that returns a `MatcherIndex`.
 _PUBLISHED = {
     "sff": ("fencepost.papers.regions.adapter", "sff"),
     "cr-tree": ("fencepost.papers.regions.adapter", "cr_tree"),
@@ -56,28 +56,28 @@ _PUBLISHED = {
     "ops4st": ("fencepost.papers.events.adapter", "ops4st"),
     "ops4st-standard": ("fencepost.papers.events.adapter", "ops4st_standard"),
 }
-INDEXES = (*_OWN, *_PUBLISHED)
+INDEXES = (*_BUILT_IN, *_PUBLISHED)
 
 
 def resolve_index(index: str | MatcherIndex, space: Space) -> MatcherIndex:
-    """The index of a name, or itself, for a space.
+    """Return the index with a name, or the given index itself.
 
     Raises
     ------
     ModelError
-        Where there is none of that name, or it is not for the space.
+        If no index has the name, or the index does not support the space.
     """
-    found = index
-    if isinstance(index, str) and index in _OWN:
-        found = _OWN[index]
+    resolved = index
+    if isinstance(index, str) and index in _BUILT_IN:
+        resolved = _BUILT_IN[index]
     elif isinstance(index, str) and index in _PUBLISHED:
-        module, name = _PUBLISHED[index]
-        found = getattr(import_module(module), name)()
-    if not isinstance(found, MatcherIndex):
+        module, factory = _PUBLISHED[index]
+        resolved = getattr(import_module(module), factory)()
+    if not isinstance(resolved, MatcherIndex):
         raise ModelError(f"index must be one of {', '.join(INDEXES)}; saw {index!r:.40}")
-    if space not in found.spaces:
+    if space not in resolved.spaces:
         raise ModelError(
-            f"index={found.name!r} is for the space {' or '.join(sorted(found.spaces))}, and the "
-            f"space is {space.value!r}; leave the index out"
+            f"index={resolved.name!r} supports the space {' or '.join(sorted(resolved.spaces))}; "
+            f"saw the space {space.value!r}; leave the index out"
         )
-    return found
+    return resolved

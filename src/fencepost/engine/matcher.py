@@ -47,7 +47,7 @@ DeadLetters = list[tuple[int, str]]
 
 
 class Matcher:
-    """An index of subscriptions that finds those an event matches.
+    """An index that finds the subscriptions that an event matches.
 
     A subscription is a CQL2 expression over the attributes of events: geometries, words, numbers,
     strings and times.
@@ -95,10 +95,10 @@ class Matcher:
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
-        meaning = parse_space(space)
-        self._index = resolve_index(index, meaning)
+        coordinate_space = parse_space(space)
+        self._index = resolve_index(index, coordinate_space)
         self._clock = clock
-        self._load(ColumnRegistry(Tokenizer.without(stop_words), meaning), ())
+        self._load(ColumnRegistry(Tokenizer.without(stop_words), coordinate_space), ())
 
     def _load(self, columns: ColumnRegistry, segments: Iterable[Segment]) -> None:
         """Replace all subscriptions by those of the segments, and build an engine for them."""

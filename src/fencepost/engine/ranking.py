@@ -230,7 +230,7 @@ class _EventWords:
 def _text_scores(
     segment: SegmentReader, rows: NDArray[np.int64], words: _EventWords, weights: list[float]
 ) -> NDArray[np.float64]:
-    """Return for each row the weight of the event's words that it names, of their total weight."""
+    """Return for each row the weight of the event's words that it names, over the total weight."""
     scores = np.zeros(len(rows))
     if not weights:
         return scores

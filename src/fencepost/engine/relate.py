@@ -1,4 +1,4 @@
-"""`relate` and its batch forms: geometries in, relations out."""
+"""`relate` and its batch forms: the topological relations of geometries."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Codes = NDArray[np.uint8]
 
 
 def relate(a: object, b: object) -> Relation:
-    """The relation of geometry `a` to geometry `b`: exactly one of eight.
+    """Return the relation of geometry `a` to geometry `b`: exactly one of eight.
 
     Parameters
     ----------
     a, b : Shapely geometry, WKT, WKB or GeoJSON mapping
-        Points, lines, polygons (with holes) or several of one kind. Z is ignored.
+        Points, lines or polygons (with holes), single or multi. Z is ignored.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def relate(a: object, b: object) -> Relation:
     Raises
     ------
     GeometryError
-        Where a geometry is empty or not valid, with the reason and the place.
+        If a geometry is empty or invalid, with the reason and the location.
 
     Examples
     --------
@@ -49,77 +49,82 @@ def relate(a: object, b: object) -> Relation:
 
 
 def relate_one_to_many(a: object, many: object) -> Codes:
-    """The relations of one geometry to each of many, as codes.
+    """Return the relations of one geometry to each of many, as codes.
 
     Parameters
     ----------
-    a : a geometry, as in `relate`
+    a : geometry, as in `relate`
     many : list or array of geometries, GeoSeries, GeoArrow array, (n, 4) boxes, or Shapes
 
     Returns
     -------
     array of uint8
-        ``Relation.from_code(code)`` names each.
+        ``Relation.from_code(code)`` returns the relation of a code.
     """
     return relations(Shapes.read_one(a), _shapes(many))
 
 
 def relate_pairs(a: object, b: object) -> Codes:
-    """The relations of ``a[k]`` to ``b[k]``, as codes; see `relate_one_to_many`."""
+    """Return the relations of ``a[k]`` to ``b[k]``, as codes; see `relate_one_to_many`."""
     first, second = _shapes(a), _shapes(b)
     if len(first) != len(second):
         raise ModelError(
-            f"relate_pairs needs as many geometries on either side; got {len(first)} and "
+            f"relate_pairs needs equally many geometries on both sides; saw {len(first)} and "
             f"{len(second)}"
         )
     return relations(first, second)
 
 
 def relations(first: Shapes, second: Shapes) -> Codes:
-    """Relation codes of shapes that are all usable: one to many, or row by row."""
-    facts, matrices, both_areas = _compute(first, second, whole=0)
+    """Return the relation codes of shapes, one to many or row by row; all must be usable."""
+    facts, matrices, both_areas = _compute(first, second, full=0)
     codes = np.empty(len(second), np.uint8)
     codes[both_areas] = RELATION_OF_FACTS[facts]
-    others = np.empty(len(matrices), np.uint8)
-    relations_of_matrices(matrices, others)
-    codes[~both_areas] = others
+    other_codes = np.empty(len(matrices), np.uint8)
+    relations_of_matrices(matrices, other_codes)
+    codes[~both_areas] = other_codes
     return codes
 
 
 def matrices(first: Shapes, second: Shapes) -> NDArray[np.int64]:
-    """Packed DE-9IM matrices (`fencepost.geometry.relation`): one to many, or row by row."""
-    facts, others, both_areas = _compute(first, second, whole=1)
+    """Return packed DE-9IM matrices (`geometry.relation`), one to many or row by row."""
+    facts, other_matrices, both_areas = _compute(first, second, full=1)
     packed = np.empty(len(second), np.int64)
     packed[both_areas] = MATRIX_OF_FACTS[facts]
-    packed[~both_areas] = others
+    packed[~both_areas] = other_matrices
     return packed
 
 
 def _compute(
-    first: Shapes, second: Shapes, whole: int
+    first: Shapes, second: Shapes, full: int
 ) -> tuple[Codes, NDArray[np.int64], NDArray[np.bool_]]:
-    """Facts of the pairs of areas, matrices of the other pairs, and which pairs are which."""
-    room = new_tree_scratch(max(first.max_chains, second.max_chains))
+    """Return the facts of pairs of areas, the matrices of other pairs, and a mask of the former.
+
+    full : 0 omits what the eight relations do not need; 1 computes whole matrices.
+    """
+    scratch = new_tree_scratch(max(first.max_chains, second.max_chains))
     areas = first.arrays.shapes["dimension"][:-1] == AREAS
     both_areas = areas & (second.arrays.shapes["dimension"][:-1] == AREAS)
     rows = np.arange(len(both_areas))
 
-    def left(chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        return chosen if len(first) > 1 else rows[:1]
+    def rows_of_first(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        return pairs if len(first) > 1 else rows[:1]
 
-    chosen = rows[both_areas]
-    facts = np.empty(len(chosen), np.uint8)
-    if len(chosen):
-        relate_areas(first.arrays, second.arrays, left(chosen), chosen, whole, room, facts)
-    chosen = rows[~both_areas]
-    matrices = np.empty(len(chosen), np.int64)
-    if len(chosen):
-        compute_matrices(first.arrays, second.arrays, left(chosen), chosen, whole, room, matrices)
+    pairs = rows[both_areas]
+    facts = np.empty(len(pairs), np.uint8)
+    if len(pairs):
+        relate_areas(first.arrays, second.arrays, rows_of_first(pairs), pairs, full, scratch, facts)
+    pairs = rows[~both_areas]
+    matrices = np.empty(len(pairs), np.int64)
+    if len(pairs):
+        compute_matrices(
+            first.arrays, second.arrays, rows_of_first(pairs), pairs, full, scratch, matrices
+        )
     return facts, matrices, both_areas
 
 
 def _shapes(values: object) -> Shapes:
-    """Shapes given ready-made are taken as they are, so that they can be used many times."""
+    """Read geometries. `Shapes` are returned unchanged, so that callers can reuse them."""
     if not isinstance(values, Shapes):
         return Shapes.read_all(values)
     if values.problems:

@@ -1,14 +1,13 @@
-"""What events must have to match subscriptions: for routing, and for safe regions.
+"""`Requirements`: what events must have to match subscriptions, for routing and safe regions.
 
-Each condition of a filter is a row here. Most are *requirements*, without which no event satisfies
-the filter:
+Each condition of a filter is a row. Its kind says what an event must have to satisfy the filter:
 
-    PLACE     its geometry must meet a box
-    WORD      a list or text must have one of some words
-    STRING    an attribute must be one of some strings
-    NOTHING   a condition of any other kind, which may be true of every event
+    PLACE     a geometry that meets a box
+    WORD      a list or text with at least one of some words
+    STRING    an attribute that is one of some strings
+    NOTHING   nothing that is known: any event may satisfy the condition
 
-A filter without rows is true of every event.
+Every event satisfies a filter without rows.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ Mask = NDArray[np.bool_]
 
 PLACE, WORD, STRING, NOTHING = range(4)
 _STORAGES = {PLACE: Storage.GEOMETRY, WORD: Storage.LIST, STRING: Storage.STRING}
-_STRING_ITEM = b"s"  # with which the key of a string in a list begins
+_STRING_ITEM = b"s"  # first byte of the key of a string in a list
 
 
-class _Asked(NamedTuple):
-    """What subscriptions ask for, as a segment has it, or a table that becomes one."""
+class _Conditions(NamedTuple):
+    """The checks and postings of a segment, or of a table of filters that becomes one."""
 
     checks: NDArray[np.void]
     filter_check: NDArray[Any]
@@ -62,19 +61,19 @@ class Requirements:
     Attributes
     ----------
     subscriptions : int
-        How many there are.
-    subscription : array
-        Of each filter.
-    filter : array
-        Of each row.
-    kind : array
+        Number of subscriptions.
+    subscription : (filters,) array
+        Subscription of each filter.
+    filter : (n,) array
+        Filter of each row.
+    kind : (n,) array
         `PLACE`, `WORD`, `STRING` or `NOTHING`.
-    column : array
-        See `column_of`.
+    column : (n,) array
+        Column that each row is about; see `column_of`.
     boxes : (n, 4) array
-        Those of places.
-    is_split : array
-        Which boxes hold two, one on each side of the antimeridian.
+        Boxes of the rows of kind `PLACE`.
+    is_split : (n,) array
+        Whether the box of a row is the hull of two boxes, one on each side of the antimeridian.
     """
 
     subscriptions: int
@@ -84,67 +83,71 @@ class Requirements:
     column: Ints
     boxes: NDArray[np.float64]
     is_split: Mask
-    _asked: _Asked
-    _post: Ints  # of each row behind the checks
+    _conditions: _Conditions
+    _posting: Ints  # posting of each row; the rows of checks come first and are left out
 
     def keys(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The words or strings of some rows: the place of each one's row in `rows`, and numbers.
+        """Return the words or strings of some rows: positions in `rows`, and keys.
 
-        Of a condition that needs several words, the rarest one.
+        A row that requires several words at once has only the rarest one here.
         """
-        asked, kind = self._asked, self.kind[rows]
-        is_post = rows >= len(asked.checks)
-        found = []
-        for chosen, set_keys in ((kind == STRING, _strings), ((kind == WORD) & ~is_post, _words)):
-            places = np.flatnonzero(chosen)
-            own, keys = set_keys(asked, rows[places])
-            found.append((places[own], keys))
-        posted = np.flatnonzero((kind == WORD) & is_post)
-        own = self._post[rows[posted] - len(asked.checks)]
-        start = asked.postings.token_start
-        found.append((posted, _rarest(asked.postings.tokens, start[own], start[own + 1])))
-        places, keys = (np.concatenate(part) for part in zip(*found, strict=True))
-        return places, keys
+        conditions, kind = self._conditions, self.kind[rows]
+        is_posting = rows >= len(conditions.checks)
+        parts = []
+        for selected, keys_of_checks in (
+            (kind == STRING, _strings),
+            ((kind == WORD) & ~is_posting, _words),
+        ):
+            positions = np.flatnonzero(selected)
+            check, keys = keys_of_checks(conditions, rows[positions])
+            parts.append((positions[check], keys))
+        posted = np.flatnonzero((kind == WORD) & is_posting)
+        posting = self._posting[rows[posted] - len(conditions.checks)]
+        start = conditions.postings.token_start
+        rarest = _rarest(conditions.postings.tokens, start[posting], start[posting + 1])
+        parts.append((posted, rarest))
+        positions, keys = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return positions, keys
 
     def bytes_of(self, key: int) -> bytes:
-        """What a number stands for."""
-        own = self._asked
-        return own.text[own.string_start[key] : own.string_start[key + 1]].tobytes()
+        """Return the word or string of a key, encoded as in a vocabulary."""
+        start = self._conditions.string_start
+        return self._conditions.text[start[key] : start[key + 1]].tobytes()
 
     def text_of(self, kind: int, key: int) -> str | None:
-        """A word or string; None where it is none that can be written, or a number in a list."""
-        given = self.bytes_of(key)
-        if kind == WORD and given[:1] != _STRING_ITEM:
+        """Return the word or string of a key; None if it is not UTF-8, or a number in a list."""
+        encoded = self.bytes_of(key)
+        if kind == WORD and encoded[:1] != _STRING_ITEM:
             return None
         try:
-            return (given[1:] if kind == WORD else given).decode()
+            return (encoded[1:] if kind == WORD else encoded).decode()
         except UnicodeDecodeError:
             return None
 
 
 def column_of(columns: ColumnRegistry, kind: int, number: int) -> Column:
-    """The column of events that a requirement of a kind is about."""
+    """Return the column of events that requirements of a kind refer to by a number."""
     return columns.of(_STORAGES[kind])[number]
 
 
 def requirements_of_segment(segment: SegmentReader) -> Requirements:
-    """What the subscriptions of a segment require."""
-    own = segment.arrays
-    asked = _Asked(
-        own.checks,
-        own.filter_check,
-        own.set_start.astype(np.int64),
-        own.set_items.astype(np.int64),
-        direct_rows_of(own.postings, len(own.postings.token_lists) - 2),
-        own.vocabulary.bytes,
-        own.vocabulary.start,
+    """Return the requirements of the subscriptions of a segment."""
+    arrays = segment.arrays
+    conditions = _Conditions(
+        arrays.checks,
+        arrays.filter_check,
+        arrays.set_start.astype(np.int64),
+        arrays.set_items.astype(np.int64),
+        direct_rows_of(arrays.postings, len(arrays.postings.token_lists) - 2),
+        arrays.vocabulary.bytes,
+        arrays.vocabulary.start,
     )
-    return _requirements(asked, len(segment), own.filter_subscription, own.shapes)
+    return _requirements(conditions, len(segment), arrays.filter_subscription, arrays.shapes)
 
 
 def requirements_of_table(table: TableArrays, subscriptions: int) -> Requirements:
-    """What the subscriptions of a table of filters require."""
-    asked = _Asked(
+    """Return the requirements of the subscriptions of a table of filters."""
+    conditions = _Conditions(
         table.checks,
         table.filter_check,
         table.set_start,
@@ -153,53 +156,54 @@ def requirements_of_table(table: TableArrays, subscriptions: int) -> Requirement
         table.text,
         table.string_start,
     )
-    return _requirements(asked, subscriptions, table.filter_subscription, table.shapes.arrays)
+    return _requirements(conditions, subscriptions, table.filter_subscription, table.shapes.arrays)
 
 
 def requirements_of_rows(
     columns: ColumnRegistry, table: object, bad: BadRows
 ) -> tuple[Ints, Requirements]:
-    """What subscriptions require that are given as to `Matcher.subscribe_many`, and their rows.
+    """Return the row numbers and the requirements of a table's subscriptions.
 
-    The columns grow by those that they ask for. An id may come twice.
+    The table is as in `Matcher.subscribe_many`, but ids may repeat. Adds the columns of the
+    subscriptions to `columns`.
     """
-    asked = FilterTable(columns)
+    filters = FilterTable(columns)
     rows: list[int] = []
     for number, subscription in compile_rows(columns.space, table, bad):
-        asked.add(len(rows), subscription.compiled)
+        filters.add(len(rows), subscription.compiled)
         rows.append(number)
-    return np.array(rows, np.int64), requirements_of_table(asked.arrays(), len(rows))
+    return np.array(rows, np.int64), requirements_of_table(filters.arrays(), len(rows))
 
 
-def requirements_of_columns(columns: ColumnRegistry, **given: Any) -> Requirements:
-    """What subscriptions require that are given as to `Matcher.subscribe_columns`.
+def requirements_of_columns(columns: ColumnRegistry, **arguments: Any) -> Requirements:
+    """Return the requirements of subscriptions, given as to `Matcher.subscribe_columns`.
 
-    The columns grow by those that they ask for, unless there is an error.
+    Adds the columns of the subscriptions to `columns`, unless there is an error.
     """
     grown = columns.copy()
-    made = ColumnSubscriptions(grown, **given, report_step=ignore_step)
-    found = requirements_of_table(made.table(), len(made.ids))
+    subscriptions = ColumnSubscriptions(grown, **arguments, report_step=ignore_step)
+    requirements = requirements_of_table(subscriptions.table(), len(subscriptions.ids))
     columns.register_all(grown)
-    return found
+    return requirements
 
 
 def _requirements(
-    asked: _Asked, subscriptions: int, owners: NDArray[Any], shapes: ShapeArrays
+    conditions: _Conditions, subscriptions: int, owners: NDArray[Any], shapes: ShapeArrays
 ) -> Requirements:
-    checks, postings, filters = asked.checks, asked.postings, len(owners)
-    kind, boxes, is_split = _of_checks(asked, shapes)
+    checks, postings, filters = conditions.checks, conditions.postings, len(owners)
+    kind, boxes, is_split = _check_requirements(conditions, shapes)
     has_box = np.flatnonzero(np.isfinite(postings.boxes).all(axis=1))
     has_word = np.flatnonzero(np.diff(postings.token_start) > 0)
-    post = np.concatenate((has_box, has_word))
+    posting = np.concatenate((has_box, has_word))
     columns = np.array(
         [(form.geometry_column, form.list_column) for form in postings.forms], np.int64
     ).reshape(-1, 2)[postings.form]
-    # A post is a filter without checks.
+    # A posting is a filter of its own, without checks; these filters follow those with checks.
     return Requirements(
         subscriptions,
         np.concatenate((owners.astype(np.int64), postings.owner)),
         np.concatenate(
-            (np.repeat(np.arange(filters), np.diff(asked.filter_check)), filters + post)
+            (np.repeat(np.arange(filters), np.diff(conditions.filter_check)), filters + posting)
         ),
         np.concatenate(
             (kind, np.repeat(np.array([PLACE, WORD], np.uint8), [len(has_box), len(has_word)]))
@@ -207,79 +211,84 @@ def _requirements(
         np.concatenate(
             (checks["column"].astype(np.int64), columns[has_box, 0], columns[has_word, 1])
         ),
-        np.concatenate((boxes, postings.boxes[post])),
-        np.concatenate((is_split, np.zeros(len(post), bool))),
-        asked,
-        post,
+        np.concatenate((boxes, postings.boxes[posting])),
+        np.concatenate((is_split, np.zeros(len(posting), bool))),
+        conditions,
+        posting,
     )
 
 
-def _of_checks(
-    asked: _Asked, shapes: ShapeArrays
+def _check_requirements(
+    conditions: _Conditions, shapes: ShapeArrays
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64], Mask]:
-    """The kind and the box of each check, and whether that holds two."""
-    checks = asked.checks
+    """Return the kind and the box of each check, and whether the box is the hull of two."""
+    checks = conditions.checks
     positive = checks["flags"] & check_evaluation.NEGATED == 0
     kind = np.full(len(checks), NOTHING, np.uint8)
     kind[positive & (checks["kind"] == check_evaluation.MEMBER)] = STRING
     lists = np.flatnonzero(positive & (checks["kind"] == check_evaluation.LIST))
-    kind[lists[_needs_words(asked, lists)]] = WORD
-    places = bounding_boxes_of(checks, shapes)
-    boxes = places.hulls()
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
+    kind[lists[_requires_words(conditions, lists)]] = WORD
+    bounding_boxes = bounding_boxes_of(checks, shapes)
+    boxes = bounding_boxes.hulls()
+    with np.errstate(over="ignore", invalid="ignore"):  # an unbounded box requires nothing
         extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
-    kind[places.must_meet_box() & np.isfinite(extent)] = PLACE
+    kind[bounding_boxes.must_meet_box() & np.isfinite(extent)] = PLACE
     is_split = np.zeros(len(checks), bool)
-    is_split[places.split] = True
+    is_split[bounding_boxes.split] = True
     return kind, boxes, is_split
 
 
-def _needs_words(asked: _Asked, own: Ints) -> Mask:
-    """Whether list checks are true only of events that have a word of theirs.
+def _requires_words(conditions: _Conditions, rows: Ints) -> Mask:
+    """Return whether only events with a word of a list check can satisfy it.
 
-    A check has the set of what a list must have and, after it, that of a text.
+    A check refers to two consecutive sets: the items for a list, and the words for a text.
     """
-    checks = asked.checks[own]
-    sizes = np.diff(asked.set_start)
+    checks = conditions.checks[rows]
+    sizes = np.diff(conditions.set_start)
     item = checks["item"].astype(np.int64)
-    texts = checks["flags"] & check_evaluation.TOKENS > 0
-    needed = np.isin(checks["function"], (check_evaluation.CONTAINS, check_evaluation.OVERLAPS))
-    result: Mask = needed & (sizes[item] > 0) & (~texts | (sizes[item + 1] > 0))
+    accepts_text = checks["flags"] & check_evaluation.TOKENS > 0
+    is_positive = np.isin(
+        checks["function"], (check_evaluation.CONTAINS, check_evaluation.OVERLAPS)
+    )
+    result: Mask = is_positive & (sizes[item] > 0) & (~accepts_text | (sizes[item + 1] > 0))
     return result
 
 
-def _strings(asked: _Asked, own: Ints) -> tuple[Ints, Ints]:
-    """The strings of checks, and which check's each is."""
-    start, item = asked.set_start, asked.checks["item"][own].astype(np.int64)
+def _strings(conditions: _Conditions, rows: Ints) -> tuple[Ints, Ints]:
+    """Return the strings of checks: positions in `rows`, and keys."""
+    start, item = conditions.set_start, conditions.checks["item"][rows].astype(np.int64)
     sizes = start[item + 1] - start[item]
-    return np.repeat(np.arange(len(own)), sizes), asked.set_items[ranges(start[item], sizes)]
+    return np.repeat(np.arange(len(rows)), sizes), conditions.set_items[ranges(start[item], sizes)]
 
 
-def _words(asked: _Asked, own: Ints) -> tuple[Ints, Ints]:
-    """The words of checks of which an event has one: the rarest, where it must have all."""
-    checks, start, items = asked.checks[own], asked.set_start, asked.set_items
-    texts = checks["flags"] & check_evaluation.TOKENS > 0
-    rows, keys = [], []
-    for which in (0, 1):  # of lists, of texts
-        number = checks["item"].astype(np.int64) + which
-        chosen = texts if which else np.ones(len(own), bool)
-        every = np.flatnonzero(chosen & (checks["function"] == check_evaluation.OVERLAPS))
-        sizes = start[number[every] + 1] - start[number[every]]
-        one = np.flatnonzero(chosen & (checks["function"] == check_evaluation.CONTAINS))
-        rows += [np.repeat(every, sizes), one]
+def _words(conditions: _Conditions, rows: Ints) -> tuple[Ints, Ints]:
+    """Return words of list checks, one of which an event must have: positions in `rows`, and keys.
+
+    A check that requires all of its words has only the rarest word here.
+    """
+    checks, start, items = conditions.checks[rows], conditions.set_start, conditions.set_items
+    accepts_text = checks["flags"] & check_evaluation.TOKENS > 0
+    positions, keys = [], []
+    for is_text in (0, 1):  # the set for lists, and the set for texts
+        set_number = checks["item"].astype(np.int64) + is_text
+        selected = accepts_text if is_text else np.ones(len(rows), bool)
+        any_of = np.flatnonzero(selected & (checks["function"] == check_evaluation.OVERLAPS))
+        sizes = start[set_number[any_of] + 1] - start[set_number[any_of]]
+        all_of = np.flatnonzero(selected & (checks["function"] == check_evaluation.CONTAINS))
+        positions += [np.repeat(any_of, sizes), all_of]
         keys += [
-            items[ranges(start[number[every]], sizes)],
-            _rarest(items, start[number[one]], start[number[one] + 1]),
+            items[ranges(start[set_number[any_of]], sizes)],
+            _rarest(items, start[set_number[all_of]], start[set_number[all_of] + 1]),
         ]
-    return np.concatenate(rows), np.concatenate(keys)
+    return np.concatenate(positions), np.concatenate(keys)
 
 
 def _rarest(items: Ints, low: Ints, high: Ints) -> Ints:
-    """Of each range of items that one which is the rarest among all items."""
+    """Return for each range of items the item that is the rarest among all items."""
     count = np.bincount(items, minlength=1)
-    place = ranges(low, high - low)
+    index = ranges(low, high - low)
     owner = np.repeat(np.arange(len(low)), high - low)
-    order = np.lexsort((count[items[place]], owner))
+    order = np.lexsort((count[items[index]], owner))
     first = np.searchsorted(owner[order], np.arange(len(low)))
-    found: Ints = items[place[order[first]]]
-    return found
+    rarest: Ints = items[index[order[first]]]
+    return rarest

@@ -14,7 +14,7 @@ from fencepost.cql2.ast import Condition
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import condition_of
 from fencepost.engine.executors import Clock, condition_of_row
-from fencepost.engine.explain.explanation import written
+from fencepost.engine.explain.explanation import condition_text
 from fencepost.engine.requirements import Requirements, requirements_of_segment
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
@@ -79,7 +79,9 @@ class SegmentView:
         with self.lock:
             segment, row = self._segments.find(id)
             given = segment.expression(row)
-            return written(condition_of(segment, row, self.columns)) if given is None else given
+            return (
+                condition_text(condition_of(segment, row, self.columns)) if given is None else given
+            )
 
     def condition(self, id: str) -> Condition:
         """What a subscription asks, as given or put together from its checks."""

@@ -1,6 +1,6 @@
-"""What expressions can do without: `simplify` for one, `simplify_many` for subscriptions.
+"""`simplify` drops redundant parts of an expression; `simplify_many`, of many subscriptions.
 
-Of many, each is simplified, and it is found out which of a subscriber's cover others.
+`simplify_many` also finds which subscriptions of a subscriber are covered by another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
-from fencepost.engine.explain.explanation import shortened, written
+from fencepost.engine.explain.explanation import condition_text, shorten
 from fencepost.engine.matcher import DeadLetters
 from fencepost.engine.subscriptions import (
     iter_rows,
@@ -23,7 +23,7 @@ from fencepost.engine.subscriptions import (
 )
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.filters import simplifier as plan
+from fencepost.filters import simplifier
 from fencepost.filters.checks import ColumnKind, Filter, ListCheck, Term
 from fencepost.filters.covering.predicate_covering import find_covered_predicates
 from fencepost.filters.filter_conditions import condition_of_filter
@@ -32,8 +32,9 @@ from fencepost.filters.simplifier import rewrite_condition, simplify_each
 from fencepost.geometry.space import Space, parse_space
 
 NEVER = "FALSE"
+_BATCH_SIZE = 1_000  # expressions that are simplified together
 
-
+# By rule, and by the number of conditions or filters that are the reason.
 _REASONS = {
     (1, 1): "{} never holds",
     (1, 2): "{} and {} cannot both hold",
@@ -41,7 +42,7 @@ _REASONS = {
     (3, 1): "{} covers it",
 }
 
-_OF = {
+_TYPE_PHRASES = {
     ColumnKind.NUMBER: "of a number",
     ColumnKind.STRING: "of a string",
     ColumnKind.BOOLEAN: "of a boolean",
@@ -51,17 +52,17 @@ _OF = {
 
 @dataclass(frozen=True, slots=True)
 class DroppedPart:
-    """A part of an expression that it can do without.
+    """A redundant part of an expression, and the reason why it is redundant.
 
     Attributes
     ----------
     rule : int
-        1: a filter that nothing satisfies; 2: a condition that another of its filter implies;
-        3: a filter that another covers.
+        1: a filter that no event satisfies. 2: a condition implied by another condition of its
+        filter. 3: a filter covered by another filter.
     what : str
-        The part, in CQL2.
+        The dropped part, in CQL2.
     because : tuple of str
-        The conditions that make it needless.
+        The conditions, or the filter, that make it redundant.
     """
 
     rule: int
@@ -74,25 +75,25 @@ class DroppedPart:
         return _REASONS[self.rule, len(self.because)].format(*self.because)
 
     def line(self) -> str:
-        """What was dropped and why, with long conditions cut."""
-        short = DroppedPart(self.rule, shortened(self.what), tuple(map(shortened, self.because)))
+        """Return the part and the reason on one line, with long conditions shortened."""
+        short = DroppedPart(self.rule, shorten(self.what), tuple(map(shorten, self.because)))
         return f"rule {self.rule} drops {short.what}: {short.why}"
 
 
 @dataclass(frozen=True, slots=True)
 class Simplification:
-    """An expression that matches what another matches, and what was dropped.
+    """A simplified expression, which matches the same events, and the dropped parts.
 
     Attributes
     ----------
     expression : str
-        In CQL2: filters joined with OR, each of conditions joined with AND. As it was given, if
-        nothing was dropped; FALSE if nothing can match.
+        CQL2: filters joined with OR, each of conditions joined with AND. If nothing was dropped,
+        the expression as it was given; FALSE if no event can match.
     dropped : tuple of DroppedPart
     filters_before, filters_after : int
-        How many alternatives there are, multiplied out.
+        Numbers of filters in the disjunctive normal form.
     constraints_before, constraints_after : int
-        How many conditions there are in all of them.
+        Numbers of conditions in all filters together.
     """
 
     expression: str
@@ -108,7 +109,7 @@ class Simplification:
         return self.filters_after == 0
 
     def as_dict(self) -> dict[str, object]:
-        """The simplification for JSON."""
+        """Return the simplification for JSON."""
         return {
             "expression": self.expression,
             "never_matches": self.never_matches,
@@ -120,7 +121,7 @@ class Simplification:
         }
 
     def lines(self) -> Iterator[str]:
-        """The simplification as lines: the expression, the numbers, and what was dropped."""
+        """Yield the simplification as lines: the expression, the numbers, and the dropped parts."""
         yield self.expression
         yield (
             f"filters: {self.filters_before:,} -> {self.filters_after:,}; "
@@ -141,16 +142,16 @@ def simplify(
     stop_words: Iterable[str] = (),
     space: str = Space.PLANAR,
 ) -> Simplification:
-    """An expression without what it can do without: it matches the same events.
+    """Simplify an expression, so that it matches the same events with fewer conditions.
 
     Parameters
     ----------
     expression : str or mapping
         CQL2 text or JSON.
     stop_words : iterable of str, optional
-        Those of the matcher that the expression is for.
+        Stop words of the matcher that the expression is for.
     space : {"planar", "wgs84"}
-        That of the matcher.
+        Coordinate space of the matcher.
 
     Returns
     -------
@@ -159,14 +160,13 @@ def simplify(
     Raises
     ------
     LanguageError
-        Where the expression cannot be read, or multiplies out to too many alternatives.
+        If the expression cannot be parsed, or has too many filters in disjunctive normal form.
 
     Notes
     -----
-    The three rules are those of Konstantinidis, Carzaniga and Wolf (section 4.2), with relations
-    to areas reasoned about by the composition table of the eight relations. They find what follows
-    from two conditions about one attribute; filters of more than 64 conditions are left as they
-    are.
+    The three rules are those of Konstantinidis, Carzaniga and Wolf (section 4.2). For relations to
+    areas, they use the composition table of the eight relations. They compare two conditions on the
+    same attribute at a time. Filters of more than 64 conditions are left unchanged.
 
     Examples
     --------
@@ -176,81 +176,77 @@ def simplify(
     rule 2 drops wind <> 0: wind > 10 implies it
     rule 3 drops wind > 20: wind > 10 covers it
     """
-    meaning = parse_space(space)
-    condition = parse(expression, meaning)
-    given = filters_of(condition, meaning, Tokenizer.without(stop_words))
-    return told(expression, condition, given, plan.simplify(given))
+    coordinate_space = parse_space(space)
+    condition = parse(expression, coordinate_space)
+    filters = _filters_of(condition, coordinate_space, Tokenizer.without(stop_words))
+    return _simplification(expression, condition, filters, simplifier.simplify(filters))
 
 
-def filters_of(condition: Condition, space: Space, tokenizer: Tokenizer) -> list[Filter]:
-    """The filters of a condition, whose checks of lists know what is left out of keywords."""
-    return _with_stop_words(to_filters(condition, space), tokenizer)
+def _filters_of(condition: Condition, space: Space, tokenizer: Tokenizer) -> list[Filter]:
+    """Return the filters of a condition; their list checks get the tokenizer's stop words."""
+
+    def with_tokenizer(term: Term) -> Term:
+        if not isinstance(term.check, ListCheck):
+            return term
+        return replace(term, check=replace(term.check, tokenizer=tokenizer))
+
+    return [tuple(map(with_tokenizer, terms)) for terms in to_filters(condition, space)]
 
 
-def told(
+def _simplification(
     expression: str | Mapping[str, object],
     condition: Condition,
-    given: list[Filter],
-    result: plan.SimplifiedFilters,
+    filters: list[Filter],
+    result: simplifier.SimplifiedFilters,
 ) -> Simplification:
-    """What became of an expression whose filters were simplified."""
+    """Return the result for an expression with these filters, given the simplified filters."""
     if not result.filters:
         text = NEVER
     elif result.dropped:
-        text = written(rewrite_condition(condition, given, result))
+        text = condition_text(rewrite_condition(condition, filters, result))
     else:
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
     return Simplification(
         text,
-        tuple(_dropped(part) for part in result.dropped),
-        len(given),
+        tuple(map(_dropped_part, result.dropped)),
+        len(filters),
         len(result.filters),
-        sum(map(len, given)),
+        sum(map(len, filters)),
         sum(map(len, result.filters)),
     )
 
 
-def _with_stop_words(given: list[Filter], tokenizer: Tokenizer) -> list[Filter]:
-    """Filters whose checks of lists know what is left out of their keywords."""
-
-    def told(term: Term) -> Term:
-        check = term.check
-        known = replace(check, tokenizer=tokenizer) if isinstance(check, ListCheck) else check
-        return replace(term, check=known)
-
-    return [tuple(told(term) for term in terms) for terms in given]
-
-
-def _dropped(part: plan.Removal) -> DroppedPart:
+def _dropped_part(part: simplifier.Removal) -> DroppedPart:
     if part.rule == 3:
         return DroppedPart(3, _text(part.terms), (_text(part.because),))
     because = [_text((term,)) for term in part.because]
     kinds = [term.check.column.kind for term in part.because]
     if len(set(kinds)) == 2 and ColumnKind.MISSING not in kinds:
-        # They look alike, as in t > '2024-05-01', which takes strings and times.
-        because = [f"{text} ({_OF[kind]})" for text, kind in zip(because, kinds, strict=True)]
+        # Conditions of different types can have the same text: t > '2024-05-01' compares strings
+        # as well as times.
+        because = [
+            f"{text} ({_TYPE_PHRASES[kind]})" for text, kind in zip(because, kinds, strict=True)
+        ]
     return DroppedPart(part.rule, _text(part.terms), tuple(because))
 
 
 def _text(terms: Filter) -> str:
-    return written(condition_of_filter(terms))
-
-
-_BATCH = 1_000  # expressions that are simplified together
+    return condition_text(condition_of_filter(terms))
 
 
 @dataclass(frozen=True, slots=True)
 class SimplifiedSubscription:
-    """A subscription without what it can do without.
+    """A simplified subscription, and the subscription that covers it, if any.
 
     Attributes
     ----------
     id, subscriber : str
     simplification : Simplification
-        Of its expression.
+        Simplification of its expression.
     covered_by : str, optional
-        The id of a subscription of the same subscriber that stays, matches whatever this one does
-        and lasts as long: without this one the subscriber misses nothing.
+        Id of a subscription of the same subscriber that is not covered itself, matches every event
+        that this one matches, and expires no sooner. The subscriber can remove this subscription
+        and misses nothing.
     """
 
     id: str
@@ -260,12 +256,12 @@ class SimplifiedSubscription:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """A subscription as it was read: until when it is there, and its simplified filters."""
+class _Simplified:
+    """A subscription with its simplification and its simplified filters."""
 
     id: str
     subscriber: str
-    until: int
+    expires: int
     simplification: Simplification
     filters: tuple[Filter, ...]
 
@@ -277,17 +273,20 @@ def simplify_many(
     stop_words: Iterable[str] = (),
     space: str = Space.PLANAR,
 ) -> list[SimplifiedSubscription]:
-    """Subscriptions, each simplified, and told which of the same subscriber covers it.
+    """Simplify subscriptions, and find which other subscription of a subscriber covers each.
 
     Parameters
     ----------
     table : Arrow table, pandas DataFrame or sequence of mappings
-        As `Matcher.subscribe_many` takes it: `id`, `expression` and, where given, `subscriber` (the
-        id if left out) and `expires`.
+        Columns `id` and `expression`, and optionally `subscriber` and `expires`; see
+        `Matcher.subscribe_many`.
     dead_letters : list, optional
-        Collects (row, reason) of rows that cannot be used; without it they are an error.
-    stop_words, space
-        Of the matcher that they are for.
+        List that receives (row, reason) for each row that cannot be used. Without this list, a bad
+        row makes the call raise.
+    stop_words : iterable of str, optional
+        Stop words of the matcher that the subscriptions are for.
+    space : {"planar", "wgs84"}
+        Coordinate space of the matcher.
 
     Returns
     -------
@@ -296,59 +295,64 @@ def simplify_many(
 
     Notes
     -----
-    One expression covers another if each alternative of the other has an alternative of it whose
-    conditions all cover one of its own, by the same reasoning as `simplify`. What is told is
-    certain; not everything is found. Of subscriptions that cover each other, and last
-    equally long, the one whose id comes first stays.
+    Expression A covers expression B if each filter of B is covered by a filter of A: each condition
+    of the filter of A must cover a condition of the filter of B, by the rules of `simplify`. A
+    reported cover is certain, but not every cover is found. Of subscriptions that cover each other
+    and expire at the same time, the subscription with the smallest id stays.
 
     Examples
     --------
     >>> rows = [{"id": "a", "expression": "wind > 10", "subscriber": "s"}]
     >>> rows += [{"id": "b", "expression": "wind > 20", "subscriber": "s"}]
-    >>> [own.covered_by for own in simplify_many(rows)]
+    >>> [subscription.covered_by for subscription in simplify_many(rows)]
     [None, 'a']
     """
     bad: DeadLetters = []
-    read = _read(table, bad, parse_space(space), Tokenizer.without(stop_words))
+    simplified = _simplify_rows(table, bad, parse_space(space), Tokenizer.without(stop_words))
     if bad and dead_letters is None:
         shown = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
         raise ModelError(f"{len(bad)} rows cannot be used: {shown}")
     if dead_letters is not None:
         dead_letters.extend(sorted(bad))
-    by = _covered_ids(read)
+    covering_ids = _covering_ids(simplified)
     return [
-        SimplifiedSubscription(own.id, own.subscriber, own.simplification, by.get(own.id))
-        for own in read
+        SimplifiedSubscription(s.id, s.subscriber, s.simplification, covering_ids.get(s.id))
+        for s in simplified
     ]
 
 
-def _read(table: object, bad: DeadLetters, space: Space, tokenizer: Tokenizer) -> list[_Read]:
-    """The rows of a table that can be used; the others go to `bad`."""
+def _simplify_rows(
+    table: object, bad: DeadLetters, space: Space, tokenizer: Tokenizer
+) -> list[_Simplified]:
+    """Simplify the rows of a table; append rows that cannot be used to `bad`."""
     parsed: dict[str, _Parsed] = {}
     for number, row in iter_rows(table, bad):
         try:
-            own = _parsed(row, space, tokenizer)
-            if own.id in parsed:
-                raise ModelError(f"the id {own.id!r:.60} is in the table twice")
+            subscription = _parse_row(row, space, tokenizer)
+            if subscription.id in parsed:
+                raise ModelError(f"the id {subscription.id!r:.60} is in the table twice")
         except FencepostError as error:
             bad.append((number, str(error)))
         else:
-            parsed[own.id] = own
-    every = list(parsed.values())
-    batches = (every[first : first + _BATCH] for first in range(0, len(every), _BATCH))
-    return [read for some in batches for read in _simplified(some)]
+            parsed[subscription.id] = subscription
+    subscriptions = list(parsed.values())
+    batches = (
+        subscriptions[first : first + _BATCH_SIZE]
+        for first in range(0, len(subscriptions), _BATCH_SIZE)
+    )
+    return [simplified for batch in batches for simplified in _simplify_batch(batch)]
 
 
 class _Parsed(NamedTuple):
     id: str
     subscriber: str
-    until: int
+    expires: int
     expression: str | Mapping[str, object]
     condition: Condition
     filters: list[Filter]
 
 
-def _parsed(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _Parsed:
+def _parse_row(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _Parsed:
     name = validate_id(row.get("id"))
     owner, expression = row.get("subscriber"), row.get("expression")
     if not isinstance(expression, (str, Mapping)):
@@ -364,26 +368,28 @@ def _parsed(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _P
         parse_expiry(row.get("expires")),
         expression,
         condition,
-        filters_of(condition, space, tokenizer),
+        _filters_of(condition, space, tokenizer),
     )
 
 
-def _simplified(parsed: Sequence[_Parsed]) -> Iterator[_Read]:
-    results = simplify_each([own.filters for own in parsed])
-    for own, result in zip(parsed, results, strict=True):
-        simple = told(own.expression, own.condition, own.filters, result)
-        yield _Read(own.id, own.subscriber, own.until, simple, result.filters)
+def _simplify_batch(batch: Sequence[_Parsed]) -> Iterator[_Simplified]:
+    results = simplify_each([subscription.filters for subscription in batch])
+    for s, result in zip(batch, results, strict=True):
+        simplification = _simplification(s.expression, s.condition, s.filters, result)
+        yield _Simplified(s.id, s.subscriber, s.expires, simplification, result.filters)
 
 
-def _covered_ids(read: Sequence[_Read]) -> dict[str, str]:
-    """The ids of subscriptions that another of the same subscriber covers, each with its id."""
-    by_subscriber: dict[str, list[_Read]] = {}
-    for own in read:
-        by_subscriber.setdefault(own.subscriber, []).append(own)
-    found: dict[str, str] = {}
-    for owned in by_subscriber.values():
-        if len(owned) > 1:
-            owned.sort(key=lambda own: own.id)
-            because = find_covered_predicates([s.filters for s in owned], [s.until for s in owned])
-            found |= {owned[k].id: owned[other].id for k, other in because.items()}
-    return found
+def _covering_ids(subscriptions: Sequence[_Simplified]) -> dict[str, str]:
+    """Return the id of each covered subscription with that of the subscription that covers it."""
+    by_subscriber: dict[str, list[_Simplified]] = {}
+    for subscription in subscriptions:
+        by_subscriber.setdefault(subscription.subscriber, []).append(subscription)
+    covering_ids: dict[str, str] = {}
+    for group in by_subscriber.values():
+        if len(group) > 1:
+            group.sort(key=lambda subscription: subscription.id)
+            covering = find_covered_predicates(
+                [s.filters for s in group], [s.expires for s in group]
+            )
+            covering_ids |= {group[k].id: group[other].id for k, other in covering.items()}
+    return covering_ids

@@ -1,4 +1,4 @@
-"""What a subscription is, and subscriptions read from expressions and tables."""
+"""`Subscription`: a compiled subscription; and its readers, for expressions and for tables."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from fencepost.geometry.space import Space
 
 
 def require_inside_space(condition: ast.Condition, space: Space) -> None:
-    """Raise LanguageError where a condition names such a geometry."""
-    most_x, most_y = space.limits
+    """Raise LanguageError if a geometry of a condition is outside the coordinate space."""
+    max_x, max_y = space.limits
     for node in ast.walk(condition, ast.ListLiteral):
         if not isinstance(node, ast.Geometry):
             continue
         x0, y0, x1, y1 = node.value.bounds
-        if max(-x0, x1) > most_x or max(-y0, y1) > most_y:
+        if max(-x0, x1) > max_x or max(-y0, y1) > max_y:
             [problem] = Shapes.read_one(node.value).problems_outside(space)
             raise LanguageError(f"a geometry of the expression has {problem}")
 
 
-_AT_ONCE = 10_000  # rows whose geometries are looked at together
+_BLOCK_ROWS = 10_000  # rows whose geometries are validated in one call
 
 BadRows: TypeAlias = list[tuple[int, str]]
 Expression: TypeAlias = str | Condition | None
 
 
 def expression_text(expression: Expression) -> str | None:
-    """An expression as it was given or, of a condition that was made otherwise, in CQL2 JSON."""
+    """Return an expression as it was given; a parsed condition becomes CQL2 JSON."""
     if expression is None or isinstance(expression, str):
         return expression
     return json.dumps(render_json(expression))
 
 
 class Subscription(NamedTuple):
-    """A subscription as it was given, and what it asks."""
+    """A subscription whose expression is compiled to filters, or to a bound query template."""
 
     id: str
     expression: Expression
@@ -62,7 +62,7 @@ class Subscription(NamedTuple):
     compiled: tuple[Filter, ...] | BoundTemplate
 
     def filters(self, space: Space) -> tuple[Filter, ...]:
-        """The filters of which one must hold, of a matcher of some space."""
+        """Return the filters of the subscription: an event matches if it satisfies one of them."""
         if isinstance(self.compiled, BoundTemplate):
             assert isinstance(self.expression, str)
             return tuple(to_filters(parse(self.expression, space), space))
@@ -70,7 +70,7 @@ class Subscription(NamedTuple):
 
 
 def validate_id(value: object, what: str = "id") -> str:
-    """An id or subscriber: a string that is not empty and can be written as UTF-8."""
+    """Return an id or subscriber. Raise ModelError unless it is a non-empty UTF-8 string."""
     if not isinstance(value, str) or not value:
         raise ModelError(
             f"the {what} of a subscription must be a string that is not empty; saw {value!r:.60}"
@@ -86,7 +86,7 @@ def validate_id(value: object, what: str = "id") -> str:
 
 
 def parse_expiry(value: object) -> int:
-    """When a subscription ends, in nanoseconds since 1970."""
+    """Return the time at which a subscription expires, in nanoseconds since 1970."""
     if value is None:
         return int(NEVER_EXPIRES)
     instant: int | None
@@ -102,49 +102,49 @@ def parse_expiry(value: object) -> int:
     return max(min(instant, int(NEVER_EXPIRES)), 0)
 
 
-# ------------------------------------------------------------------------------ reading, not adding
+# ----------------------------------------------------------------------------------------- reading
 
 
 def compile_subscription(
     space: Space, id: object, expression: object, subscriber: object = None, expires: object = None
 ) -> Subscription:
-    """A subscription that was read and checked and changes nothing yet: see `Matcher.subscribe`.
+    """Compile and validate a subscription, for `Matcher.add`; see `Matcher.subscribe`.
 
-    It may be made in any thread, whatever others do.
+    Any thread may call this function at any time, because it changes nothing.
     """
-    compiled = _filled(space, expression)
-    if compiled is not None and not compiled.has_valid_shapes():
-        compiled = None
-    return _subscription(space, id, expression, subscriber, expires, compiled)
+    template = _bind(space, expression)
+    if template is not None and not template.has_valid_shapes():
+        template = None
+    return _subscription(space, id, expression, subscriber, expires, template)
 
 
 def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[int, Subscription]]:
-    """The subscriptions of a table with their rows: see `Matcher.subscribe_many`.
+    """Yield the subscriptions of a table with their row numbers; see `Matcher.subscribe_many`.
 
-    The geometries of texts of known forms are looked at all at once.
+    The geometries of expressions that fit a query template are validated a block at a time.
     """
     rows = iter(iter_rows(table, bad))
-    while some := list(islice(rows, _AT_ONCE)):
-        quick = [_filled(space, row.get("expression")) for _, row in some]
-        wrong = invalid_rows(quick)
-        for k, (number, row) in enumerate(some):
+    while block := list(islice(rows, _BLOCK_ROWS)):
+        templates = [_bind(space, row.get("expression")) for _, row in block]
+        invalid = invalid_rows(templates)
+        for k, (number, row) in enumerate(block):
             try:
-                own = row.get("id"), row.get("expression"), row.get("subscriber")
-                compiled = None if k in wrong else quick[k]
-                yield number, _subscription(space, *own, row.get("expires"), compiled)
+                fields = row.get("id"), row.get("expression"), row.get("subscriber")
+                template = None if k in invalid else templates[k]
+                yield number, _subscription(space, *fields, row.get("expires"), template)
             except FencepostError as error:
                 bad.append((number, str(error)))
 
 
 def compile_condition(condition: Condition, space: Space) -> tuple[Filter, ...]:
-    """The filters of a condition, one of which must hold; refuses places that the space lacks."""
+    """Compile a condition to filters. Raise LanguageError if a geometry is outside the space."""
     if space is not Space.PLANAR:
         require_inside_space(condition, space)
     return tuple(to_filters(condition, space))
 
 
-def _filled(space: Space, expression: object) -> BoundTemplate | None:
-    """What a text of a known form asks, but for its geometries, which may be bad."""
+def _bind(space: Space, expression: object) -> BoundTemplate | None:
+    """Bind a text that fits a query template, or return None; its geometries may be invalid."""
     return bind_text(expression, space) if isinstance(expression, str) else None
 
 
@@ -154,16 +154,17 @@ def _subscription(
     expression: object,
     subscriber: object,
     expires: object,
-    compiled: BoundTemplate | None,
+    template: BoundTemplate | None,
 ) -> Subscription:
+    """Return a subscription: with its bound template, or compiled if `template` is None."""
     name = validate_id(id)
     owner = name if subscriber is None else validate_id(subscriber, "subscriber")
     if not isinstance(expression, str | Mapping | Condition):
         raise ModelError(
             f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
         )
-    if isinstance(expression, str) and compiled is not None:
-        return Subscription(name, expression, owner, parse_expiry(expires), compiled)
+    if isinstance(expression, str) and template is not None:
+        return Subscription(name, expression, owner, parse_expiry(expires), template)
     condition = parse(expression, space)
     text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
     return Subscription(
@@ -172,18 +173,18 @@ def _subscription(
 
 
 def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
+    """Return the numbered rows of a table as mappings; append unreadable rows to `bad`."""
     try:
         if isinstance(table, (pa.Table, pa.RecordBatch)):
             if len(set(table.schema.names)) < table.num_columns:
-                raise ModelError("two columns of the table have one name; rename one of them")
+                raise ModelError("two columns of the table have the same name; rename one of them")
             whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-            numbers, good, unreadable = split_invalid_utf8(whole, whole.column_names)
+            numbers, readable, unreadable = split_invalid_utf8(whole, whole.column_names)
             bad += unreadable
-            return zip(numbers.tolist(), good.to_pylist(), strict=True)
+            return zip(numbers.tolist(), readable.to_pylist(), strict=True)
         if hasattr(table, "to_dict") and hasattr(table, "columns"):
             if len(set(table.columns)) < len(table.columns):
-                raise ModelError("two columns of the table have one name; rename one of them")
+                raise ModelError("two columns of the table have the same name; rename one of them")
             return enumerate(
                 {k: None if is_missing(v) else v for k, v in row.items()}
                 for row in table.to_dict("records")
@@ -193,6 +194,6 @@ def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, o
     if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
         return enumerate(table)
     raise ModelError(
-        f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
+        f"a {type(table).__name__} is not a table; give an Arrow table, a pandas DataFrame or a "
         "list of mappings with id and expression"
     )

@@ -185,7 +185,7 @@ class _MatchRun:
         pairs = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
         if self._limits is None and isinstance(self._sink, NullSink):
             return _PartResult(Matches(pairs.events, _NO_STRINGS, _NO_STRINGS), bad, len(pairs))
-        subscription_rows, codes = pairs.numbered()
+        subscription_rows, codes = pairs.dictionary_encode()
         ids = pairs.names("id", subscription_rows)
         rank = pc.rank(ids, tiebreaker="first").to_numpy()
         scores = None

@@ -1,4 +1,4 @@
-"""By how much each kind of condition failed, or why it is unknown."""
+"""Tests of explanations: by how much each kind of condition failed, or why it is unknown."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def explained(expression: str, **event: object) -> Explanation:
     return explain(parse(expression), EventValues(EVENT | event))
 
 
-def found(expression: str) -> dict[str, object]:
-    """What was found, as JSON says it."""
-    told: Any = json.loads(json.dumps(explained(expression).as_dict(), allow_nan=False))
-    return told["found"]  # type: ignore[no-any-return]
+def finding_of(expression: str) -> dict[str, object]:
+    """Return the finding of an expression, after a round trip through JSON."""
+    members: Any = json.loads(json.dumps(explained(expression).as_dict(), allow_nan=False))
+    return members["finding"]  # type: ignore[no-any-return]
 
 
 HOUR, DAY = 3600.0, 86400.0
@@ -104,14 +104,14 @@ FAILED: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "wanted"), FAILED)
-def test_by_how_much_a_condition_failed(expression: str, wanted: dict[str, object]) -> None:
+@pytest.mark.parametrize(("expression", "expected"), FAILED)
+def test_by_how_much_a_condition_failed(expression: str, expected: dict[str, object]) -> None:
     assert explained(expression).outcome is False
-    assert found(expression) == wanted
+    assert finding_of(expression) == expected
 
 
 @pytest.mark.parametrize(
-    ("expression", "wanted"),
+    ("expression", "expected"),
     [
         ("wind > 20", {}),
         ("kind = 'Taxy'", {}),
@@ -129,15 +129,13 @@ def test_by_how_much_a_condition_failed(expression: str, wanted: dict[str, objec
         ("S_SAMEPLACE(geometry, POINT(4 4), 6)", {"distance": 5.0}),
     ],
 )
-def test_a_condition_that_holds_is_off_by_nothing(
-    expression: str, wanted: dict[str, object]
-) -> None:
+def test_a_true_condition_is_off_by_nothing(expression: str, expected: dict[str, object]) -> None:
     assert explained(expression).outcome is True
-    assert found(expression) == wanted
+    assert finding_of(expression) == expected
 
 
 @pytest.mark.parametrize(
-    ("expression", "wanted"),
+    ("expression", "expected"),
     [
         ("wind < 30", {"off_by": 3.5}),
         ("wind BETWEEN 20 AND 27", {"off_by": 0.5}),
@@ -151,17 +149,17 @@ def test_a_condition_that_holds_is_off_by_nothing(
         ("T_EQUALS(at, at)", {}),
     ],
 )
-def test_under_a_not_it_is_off_where_it_holds(expression: str, wanted: dict[str, object]) -> None:
+def test_a_true_condition_under_a_not_is_off(expression: str, expected: dict[str, object]) -> None:
     for negated in (f"NOT ({expression})", f"NOT NOT NOT ({expression})"):
         inner = explained(negated)
         assert inner.outcome is False
         while inner.parts:
             [inner] = inner.parts
-        assert (inner.outcome, inner.found.as_dict()) == (True, wanted)
+        assert (inner.outcome, inner.finding.as_dict()) == (True, expected)
 
 
 @pytest.mark.parametrize(
-    ("expression", "attribute", "seen", "asked"),
+    ("expression", "attribute", "seen", "expected"),
     [
         ("gone > 3", "gone", "missing", "a number"),
         ("kind > 3", "kind", "a string", "a number"),
@@ -188,19 +186,21 @@ def test_under_a_not_it_is_off_where_it_holds(expression: str, wanted: dict[str,
         ("T_AFTER(INTERVAL(at, gone), DATE('2024-05-02'))", "gone", "missing", "a time"),
     ],
 )
-def test_why_a_condition_is_unknown(expression: str, attribute: str, seen: str, asked: str) -> None:
+def test_why_a_condition_is_unknown(
+    expression: str, attribute: str, seen: str, expected: str
+) -> None:
     assert explained(expression).outcome is None
-    assert found(expression) == {
-        "unusable": [{"attribute": attribute, "seen": seen, "asked": asked}]
+    assert finding_of(expression) == {
+        "unusable": [{"attribute": attribute, "seen": seen, "expected": expected}]
     }
 
 
-def test_what_is_wrong_with_a_geometry() -> None:
-    [one] = explained("S_INTERSECTS(broken, POINT(1 1))").found.unusable
-    assert (one.seen, one.asked) == ("a string", "a geometry")
-    assert one.problem == "a ring touches or crosses itself at (0.5, 0.5)"
-    [one] = explained("S_INTERSECTS(kind, POINT(1 1))").found.unusable
-    assert "no WKT" in one.problem
+def test_problem_of_an_unusable_geometry() -> None:
+    [attribute] = explained("S_INTERSECTS(broken, POINT(1 1))").finding.unusable
+    assert (attribute.seen, attribute.expected) == ("a string", "a geometry")
+    assert attribute.problem == "a ring touches or crosses itself at (0.5, 0.5)"
+    [attribute] = explained("S_INTERSECTS(kind, POINT(1 1))").finding.unusable
+    assert "no WKT" in attribute.problem
 
 
 @pytest.mark.parametrize(
@@ -210,13 +210,13 @@ def test_what_is_wrong_with_a_geometry() -> None:
         ("T_AFTER(INTERVAL(at, '2024-01-01'), DATE('2024-05-02'))", "starts after it ends"),
     ],
 )
-def test_unknown_without_an_attribute_to_blame(expression: str, problem: str) -> None:
+def test_unknown_without_an_unusable_attribute(expression: str, problem: str) -> None:
     assert explained(expression).outcome is None
-    assert problem in str(found(expression)["problem"])
+    assert problem in str(finding_of(expression)["problem"])
     assert problem in str(explained(expression))
 
 
-def test_the_lines() -> None:
+def test_lines_of_an_explanation() -> None:
     text = (
         "wind > 30 AND kind = 'taxi' AND A_EQUALS(words, ('a', 'b', 'c', 'd', 'e', 'f', 'ipad')) "
         "AND at > DATE('2024-06-01') AND T_AFTER(at, TIMESTAMP('2024-05-01T12:00:02.5Z')) "
@@ -238,24 +238,24 @@ def test_the_lines() -> None:
     assert lines[9].endswith("(gone is missing)")
 
 
-def test_strings_too_long_to_compare_spellings_of() -> None:
-    assert explained(f"kind = '{'a' * 65}'", kind="a" * 64).found.nearest is None
-    assert explained(f"kind = '{'a' * 63}'", kind="a" * 65).found.nearest is None
-    assert explained(f"kind = '{'a' * 63}'", kind="a" * 64).found.nearest == "a" * 63
+def test_spellings_of_long_strings_are_not_compared() -> None:
+    assert explained(f"kind = '{'a' * 65}'", kind="a" * 64).finding.nearest is None
+    assert explained(f"kind = '{'a' * 63}'", kind="a" * 65).finding.nearest is None
+    assert explained(f"kind = '{'a' * 63}'", kind="a" * 64).finding.nearest == "a" * 63
 
 
-def test_of_a_matcher() -> None:
+def test_explain_of_a_matcher() -> None:
     matcher = fp.Matcher()
     matcher.subscribe("storm", "wind > 30 AND S_DWITHIN(geometry, POINT(4 4), 2)")
     wind, place = matcher.explain(EVENT, "storm").parts
-    assert wind.found.off_by == 3.5
-    assert place.found.off_by == pytest.approx(3.0)
+    assert wind.finding.off_by == 3.5
+    assert place.finding.off_by == pytest.approx(3.0)
 
 
-# Of lengths near 1e-199 Shapely makes infinite distances, so there are none.
+# No tiny coordinates: Shapely returns infinite distances for lengths near 1e-199.
 COORDINATES = (st.integers(-20, 20) | st.integers(-9999, 9999)).map(lambda n: n / 8)
 POSITIONS = st.tuples(COORDINATES, COORDINATES)
-PLACES = st.one_of(
+GEOMETRIES = st.one_of(
     POSITIONS.map(shapely.Point),
     st.lists(POSITIONS, min_size=2, max_size=5, unique=True).map(shapely.LineString),
     st.lists(POSITIONS, min_size=2, max_size=5, unique=True).map(shapely.MultiPoint),
@@ -265,14 +265,14 @@ PLACES = st.one_of(
 )
 
 
-@given(PLACES, PLACES)
+@given(GEOMETRIES, GEOMETRIES)
 def test_distances_against_shapely(a: Any, b: Any) -> None:
-    one, other = Shapes.read_one(a), Shapes.read_one(b)
-    wanted = shapely.distance(a, b)
-    assert measure_distance(Space.PLANAR, NearFunction.S_DWITHIN, one, other) == pytest.approx(
-        wanted, 1e-9, 1e-9
+    left, right = Shapes.read_one(a), Shapes.read_one(b)
+    expected = shapely.distance(a, b)
+    assert measure_distance(Space.PLANAR, NearFunction.S_DWITHIN, left, right) == pytest.approx(
+        expected, 1e-9, 1e-9
     )
-    wanted = shapely.distance(shapely.centroid(a), shapely.centroid(b))
-    assert measure_distance(Space.PLANAR, NearFunction.S_SAMEPLACE, one, other) == pytest.approx(
-        wanted, 1e-9, 1e-9
+    expected = shapely.distance(shapely.centroid(a), shapely.centroid(b))
+    assert measure_distance(Space.PLANAR, NearFunction.S_SAMEPLACE, left, right) == pytest.approx(
+        expected, 1e-9, 1e-9
     )

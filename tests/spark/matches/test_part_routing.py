@@ -20,8 +20,8 @@ from fencepost.engine.subscriptions import compile_subscription
 from fencepost.geometry import Space
 from fencepost.spark.indexes.partition_cuts import KEY_COLUMNS, KIND, partition_keys
 from fencepost.spark.matches.part_routing import routing_filters, segment_routing_keys
-from tests.engine.earth import PLACES, scene, wkt
 from tests.engine.strategies import EVENTS, EXPRESSIONS, Event, examples
+from tests.engine.wgs84_scenes import LOCATIONS, random_geometries, wkt
 
 STOP_WORDS = ("a", "the", "hail")
 
@@ -136,11 +136,11 @@ def test_coordinates_at_the_limits_of_doubles(far: float) -> None:
         assert lost_matches(matcher, events) == []
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", LOCATIONS)
 def test_regions_on_the_ellipsoid(place: str) -> None:
     rng = random.Random(place)
     for _ in range(2):
-        geometries = scene(rng, place, 12)
+        geometries = random_geometries(rng, place, 12)
         expressions = [
             f"{function}(g, {wkt(one)}, {10 ** rng.uniform(0, 7.4)})"
             for one in geometries[:6]

@@ -1,9 +1,6 @@
-"""Why an event matches a subscription or not.
+"""Explanations: why an event matches a subscription or not, and how events find a subscription.
 
-- `explanation`: Why an event matched a subscription or not, condition by condition, and how one
-  is found
-- `findings`: What was found where a condition was looked at: by how much it failed, or why it is
-  unknown
-- `unusable_values`: Why a condition is unknown: attributes that are missing, or of a type that it
-  does not take
+- `explanation`: `Explanation`: the outcome of every condition; `PlannedFilter`: the access path
+- `findings`: `Finding`: by how much a condition failed, or why its outcome is unknown
+- `unusable_values`: `UnusableAttribute`: attributes that are missing or have an unsuitable type
 """

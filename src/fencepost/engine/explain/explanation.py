@@ -1,6 +1,6 @@
-"""Why an event matched a subscription or not, condition by condition, and how one is found.
+"""`explain`: why an event matches a subscription or not, condition by condition.
 
-`planned` has the access path of each filter of a subscription, and why it is that one.
+`plan_filters` returns the access path of each filter of a subscription, and its selectivity.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.cql2.writer import render_json, render_text
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.explain.findings import NOTHING, Finding, finding
+from fencepost.engine.explain.findings import NO_FINDING, Finding, find_reasons
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.selectivity import AccessPath
@@ -24,54 +24,55 @@ from fencepost.filters import evaluation
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import to_filters
 
-_WORDS = {True: "true", False: "false", None: "unknown"}
-_LONG = 72
+_OUTCOMES = {True: "true", False: "false", None: "unknown"}
+_MAX_TEXT_LENGTH = 72
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A condition, its outcome for an event, what was compared, and its parts.
+    """The outcome of a condition for an event, the values that it compared, and its parts.
 
     Attributes
     ----------
     condition : str
         The condition in CQL2.
     outcome : bool or None
-        None is unknown.
+        None if it is unknown.
     compared : str
-        What the event had to compare with; empty for AND, OR and NOT.
+        Values of the event that the condition reads; empty for AND, OR and NOT.
     parts : tuple of Explanation
-        Of AND, OR and NOT.
-    found : Finding
-        By how much it failed, or why it is unknown; nothing for AND, OR and NOT.
+        Operands of AND, OR and NOT.
+    finding : Finding
+        By how much the condition failed, or why it is unknown; empty for AND, OR and NOT.
     """
 
     condition: str
     outcome: bool | None
     compared: str = ""
     parts: tuple[Explanation, ...] = ()
-    found: Finding = NOTHING
+    finding: Finding = NO_FINDING
 
     @property
     def matches(self) -> bool:
-        """Whether the event matches: the outcome is true."""
+        """Whether the outcome is true."""
         return self.outcome is True
 
     def as_dict(self) -> dict[str, object]:
-        """The explanation for JSON."""
+        """Return the explanation for JSON."""
         return {
             "condition": self.condition,
-            "outcome": _WORDS[self.outcome],
+            "outcome": _OUTCOMES[self.outcome],
             "compared": self.compared,
-            "found": self.found.as_dict(),
+            "finding": self.finding.as_dict(),
             "parts": [part.as_dict() for part in self.parts],
         }
 
     def lines(self, depth: int = 0) -> Iterator[str]:
-        """The explanation as indented lines."""
-        text = shortened(self.condition)
-        seen = "; ".join(filter(None, (self.compared, *self.found.phrases())))
-        yield f"{'  ' * depth}{_WORDS[self.outcome]:<8}{text}{f'  ({seen})' if seen else ''}"
+        """Yield the explanation as indented lines."""
+        text = shorten(self.condition)
+        details = "; ".join(filter(None, (self.compared, *self.finding.phrases())))
+        suffix = f"  ({details})" if details else ""
+        yield f"{'  ' * depth}{_OUTCOMES[self.outcome]:<8}{text}{suffix}"
         for part in self.parts:
             yield from part.lines(depth + 1)
 
@@ -79,35 +80,35 @@ class Explanation:
         return "\n".join(self.lines())
 
 
-def explain(condition: ast.Condition, event: EventValues, wanted: bool = True) -> Explanation:
-    """The outcome of every part of a condition for an event; `wanted` is false under a NOT."""
+def explain(condition: ast.Condition, event: EventValues, required: bool = True) -> Explanation:
+    """Explain every part of a condition for an event; `required` is false under a NOT."""
     outcome = evaluation.evaluate_condition(condition, event)
-    text = written(condition)
+    text = condition_text(condition)
     match condition:
         case ast.And(parts) | ast.Or(parts):
-            explained = tuple(explain(part, event, wanted) for part in parts)
+            explained = tuple(explain(part, event, required) for part in parts)
             return Explanation(text, outcome, parts=explained)
         case ast.Not(part):
-            return Explanation(text, outcome, parts=(explain(part, event, not wanted),))
-    found = finding(condition, event, outcome, wanted)
-    return Explanation(text, outcome, _compared(condition, event), found=found)
+            return Explanation(text, outcome, parts=(explain(part, event, not required),))
+    finding = find_reasons(condition, event, outcome, required)
+    return Explanation(text, outcome, _compared_values(condition, event), finding=finding)
 
 
-def written(condition: ast.Condition) -> str:
-    """A condition as CQL2 text, or as JSON where text cannot say it."""
+def condition_text(condition: ast.Condition) -> str:
+    """Return a condition as CQL2 text, or as JSON if text cannot express it."""
     try:
         return render_text(condition)
     except LanguageError:
         return json.dumps(render_json(condition))
 
 
-def shortened(text: str) -> str:
-    """A text that may be long, for a line among others."""
-    return text if len(text) <= _LONG else text[:_LONG] + "..."
+def shorten(text: str) -> str:
+    """Cut a long text, so that it fits in a line with other text."""
+    return text if len(text) <= _MAX_TEXT_LENGTH else text[:_MAX_TEXT_LENGTH] + "..."
 
 
-def _compared(condition: ast.Condition, event: EventValues) -> str:
-    names = dict.fromkeys(one.name for one in ast.properties(condition))
+def _compared_values(condition: ast.Condition, event: EventValues) -> str:
+    names = dict.fromkeys(attribute.name for attribute in ast.properties(condition))
     return "; ".join(f"{name} is {_shown(event.get(name))}" for name in names)
 
 
@@ -118,35 +119,36 @@ def _shown(value: object) -> str:
         text = repr(value) if not hasattr(value, "wkt") else str(value.wkt)
     except ValueError:  # an integer of thousands of digits
         return f"a {type(value).__name__} too long to show"
-    return shortened(text)
+    return shorten(text)
 
 
-_FOUND_BY = {
-    AccessPath.WORDS: "words that it needs, in the box that it needs",
-    AccessPath.REGION: "the walk over regions, which decides the relation",
+_PATH_PHRASES = {
+    AccessPath.WORDS: "required words, in the required box",
+    AccessPath.REGION: "the region tree, which decides the relation",
     AccessPath.BOX: "a box that the event must meet",
-    AccessPath.EQUALITY: "a value that it needs",
-    AccessPath.INTERVAL: "an interval for a number, or for the beginning or end of a string",
-    AccessPath.SIGNATURE: "several strings that it needs at once, in the box that it needs",
-    AccessPath.SCAN: "nothing: every event is compared with it",
+    AccessPath.EQUALITY: "a required value",
+    AccessPath.INTERVAL: "an interval for a number, or for the start or end of a string",
+    AccessPath.SIGNATURE: "several required strings together, in the required box",
+    AccessPath.SCAN: "a scan: every event is compared with it",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFilter:
-    """One alternative of a subscription, and how events find it.
+    """A filter of a subscription, and the access path by which events find it.
 
     Attributes
     ----------
     condition : str
-        What must hold, in CQL2.
+        The filter, in CQL2.
     path : str
-        "words", "region", "place", "equality", "interval", "combined" or "scan".
-    share : float
-        Of all events, how many are expected to find it, and so to be compared with the rest.
+        "words", "region", "box", "equality", "interval", "signature" or "scan".
+    selectivity : float
+        Estimated fraction of the events that find the filter; its other conditions are evaluated
+        for these events only.
     expected_from : str
-        "events" where that is learned from a sample of those that went by, else "subscriptions":
-        from how often others ask for the same.
+        Source of the estimate: "events" if it is a sample of the events, or "subscriptions" if it
+        is how often other subscriptions have equal conditions.
     """
 
     condition: str
@@ -155,14 +157,14 @@ class PlannedFilter:
     expected_from: str
 
     def as_dict(self) -> dict[str, object]:
-        """The plan for JSON."""
+        """Return the plan for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        filters_on = _FOUND_BY[AccessPath[self.path.upper()]]
-        condition = shortened(self.condition)
+        path = _PATH_PHRASES[AccessPath[self.path.upper()]]
+        condition = shorten(self.condition)
         return (
-            f"{self.path:<9}{self.selectivity:8.2%}  {condition}  (by {filters_on}; expected from "
+            f"{self.path:<9}{self.selectivity:8.2%}  {condition}  (by {path}; expected from "
             f"{self.expected_from})"
         )
 
@@ -170,31 +172,31 @@ class PlannedFilter:
 def plan_filters(
     segment: SegmentReader, row: int, condition: ast.Condition, columns: ColumnRegistry
 ) -> tuple[PlannedFilter, ...]:
-    """The plan of a subscription that is a row of a segment."""
+    """Return the plan of each filter of a subscription, given its row of a segment."""
     arrays = segment.arrays
-    rows = iter(np.flatnonzero(arrays.filter_subscription == row).tolist())
-    found = []
+    filter_numbers = iter(np.flatnonzero(arrays.filter_subscription == row).tolist())
+    planned = []
     for terms in to_filters(condition, columns.space):
         table = FilterTable(columns.copy())
         table.add(0, [terms])
         if table.postings and not table.checks:
-            path, selectivity = AccessPath.WORDS, _share_of_posts(segment, row)
+            path, selectivity = AccessPath.WORDS, _posting_selectivity(segment, row)
         else:
-            number = next(rows)
+            number = next(filter_numbers)
             path, selectivity = (
                 AccessPath(int(arrays.path[number])),
                 float(arrays.selectivity[number]),
             )
-        text = written(condition_of_filter(terms))
-        # How often words occur is not in the sample.
-        learned = segment.sampled_events > 0 and path != AccessPath.WORDS
-        source = "events" if learned else "subscriptions"
-        found.append(PlannedFilter(text, path.name.lower(), selectivity, source))
-    return tuple(found)
+        text = condition_text(condition_of_filter(terms))
+        # The sample of events has no words.
+        is_sampled = segment.sampled_events > 0 and path != AccessPath.WORDS
+        source = "events" if is_sampled else "subscriptions"
+        planned.append(PlannedFilter(text, path.name.lower(), selectivity, source))
+    return tuple(planned)
 
 
-def _share_of_posts(segment: SegmentReader, row: int) -> float:
-    """How many of the postings are in the lists of a subscription's own."""
+def _posting_selectivity(segment: SegmentReader, row: int) -> float:
+    """Return the fraction of all postings that are in the posting lists of a subscription."""
     entries, _ = segment.entries_of(np.array([row]))
     lists = np.unique(segment.lists_of(entries))
     postings = segment.arrays.postings

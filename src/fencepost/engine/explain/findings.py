@@ -1,4 +1,4 @@
-"""What was found where a condition was looked at: by how much it failed, or why it is unknown."""
+"""`find_reasons`: by how much a condition failed, or why its outcome is unknown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import ArrayFunction, ComparisonOp, NearFunction, TemporalFunction
-from fencepost.engine.explain.unusable_values import UnusableAttribute, unusable
+from fencepost.engine.explain.unusable_values import UnusableAttribute, unusable_attributes
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.times import SECOND, format_instant
@@ -25,44 +25,46 @@ from fencepost.geometry.relation import Relation
 
 T = TypeVar("T")
 
-_LONGEST_SPELLING = 64  # comparing spellings takes time with the square of their length
-_CLOSE = 0.7
-_LARGE = 2**63  # integers beyond are told as doubles or in words
-_LISTED = 5
-_LONG_AGO = 1e13  # seconds; a timedelta holds somewhat more
+_MAX_SPELLING_LENGTH = 64  # the time to compare spellings grows with the square of their length
+_MIN_SIMILARITY = 0.7  # of two spellings, from 0 to 1
+_INTEGER_LIMIT = 2**63  # larger integers are shown as doubles or as text
+_MAX_LISTED = 5
+_MAX_TIMEDELTA_S = 1e13  # a timedelta holds somewhat more
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a condition that is not AND, OR or NOT found; what does not apply is None or empty.
+    """Details on the outcome of a condition other than AND, OR and NOT.
 
-    `off_by` and what follows it are there only for a condition that is not as it should be:
-    false, or true under a NOT.
+    An attribute that does not apply is None or empty. `off_by`, `off_by_s`, `nearest`, `missing`
+    and `extra` apply only to a condition that failed: it is false, or true under a NOT.
 
     Attributes
     ----------
     relation : str or None
-        Of the geometry on the left to that on the right: "disjoint", "meets", ...
+        Relation of the left geometry to the right geometry: "disjoint", "meets", ...
     distance : float or None
-        Between the two geometries where they are apart or a distance is asked; of S_SAMEPLACE,
-        between their centroids. Good to about 15 digits of the coordinates.
+        Distance between the two geometries, if they are disjoint or the condition is about
+        distance; for S_SAMEPLACE, between their centroids. Accurate to about 15 digits of the
+        coordinates.
     unit : str or None
-        Of the distance, and of what it is off by: "m" where coordinates are lon/lat.
+        Unit of `distance` and `off_by`: "m" if coordinates are lon/lat.
     off_by : int, float or None
-        How far the number, or the distance, is from the nearest that would do, or from the bound
-        that must be passed.
+        Difference between the number or distance and the nearest value that would satisfy the
+        condition, or the bound that it would have to pass.
     off_by_s : float or None
-        The same of a time, in seconds.
+        Difference of times, in seconds.
     nearest : str or None
-        The string, of those asked for, that is spelled nearly as the event's.
+        Of the strings that would satisfy the condition, the string with nearly the spelling of the
+        event's string.
     missing : tuple
-        What the event's list or text lacks.
+        Required items that the event's list or text lacks.
     extra : tuple
-        What the event's list or text should not have.
+        Items of the event's list or text that the condition does not allow.
     unusable : tuple of UnusableAttribute
-        The attributes for which the condition is unknown.
+        Attributes that make the condition unknown.
     problem : str or None
-        Why it is unknown, where no attribute is to blame.
+        Why the condition is unknown, if no attribute is the reason.
     """
 
     relation: str | None = None
@@ -77,18 +79,18 @@ class Finding:
     problem: str | None = None
 
     def as_dict(self) -> dict[str, object]:
-        """What applies, for JSON."""
-        found: dict[str, object] = {}
+        """Return the attributes that apply, for JSON."""
+        members: dict[str, object] = {}
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
             if value is not None and value != ():
-                found[name] = list(value) if isinstance(value, tuple) else value
+                members[name] = list(value) if isinstance(value, tuple) else value
         if self.unusable:
-            found["unusable"] = [one.as_dict() for one in self.unusable]
-        return found
+            members["unusable"] = [attribute.as_dict() for attribute in self.unusable]
+        return members
 
     def phrases(self) -> Iterator[str]:
-        """What applies, in words."""
+        """Yield the attributes that apply, in words."""
         unit = "" if self.unit is None else f" {self.unit}"
         if self.relation is not None:
             yield f"the relation is {self.relation}"
@@ -104,45 +106,45 @@ class Finding:
             yield f"missing {_listed(self.missing)}"
         if self.extra:
             yield f"not allowed {_listed(self.extra)}"
-        yield from (str(one) for one in self.unusable if not one.is_missing)
+        yield from (str(attribute) for attribute in self.unusable if not attribute.is_missing)
         if self.problem is not None:
             yield self.problem
 
 
-NOTHING = Finding()
+NO_FINDING = Finding()
 
 
-def finding(
-    condition: ast.Condition, event: EventValues, outcome: bool | None, wanted: bool
+def find_reasons(
+    condition: ast.Condition, event: EventValues, outcome: bool | None, required: bool
 ) -> Finding:
-    """What a condition found, given its outcome and the one that an enclosing condition wants."""
+    """Return why a condition has its outcome; `required` is false under a NOT."""
     if outcome is None:
         return _unknown(condition, event)
-    failed = outcome is not wanted
+    failed = outcome is not required
     match condition:
         case ast.SpatialCondition(_, left, right):
             return _spatial(left, right, event)
         case ast.NearCondition():
             return _near(condition, event, failed)
         case _ if not failed:
-            return NOTHING
+            return NO_FINDING
         case ast.Comparison(op, left, right):
             return _comparison(op, left, right, event)
         case ast.Between():
             return _between(condition, event, outcome)
         case ast.In(value, items):
-            return NOTHING if outcome else _in(value, items, event)
+            return NO_FINDING if outcome else _in(value, items, event)
         case ast.TemporalCondition(function, left, right):
             return _temporal(function, left, right, event)
         case ast.ArrayCondition(function, left, right):
-            return NOTHING if outcome else _array(function, left, right, event)
-    return NOTHING
+            return NO_FINDING if outcome else _array(function, left, right, event)
+    return NO_FINDING
 
 
 def _unknown(condition: ast.Condition, event: EventValues) -> Finding:
-    to_blame = tuple(unusable(condition, event))
-    if to_blame:
-        return Finding(unusable=to_blame)
+    unusable = tuple(unusable_attributes(condition, event))
+    if unusable:
+        return Finding(unusable=unusable)
     if isinstance(condition, ast.TemporalCondition):
         return Finding(problem="an interval starts after it ends")
     return Finding(problem="a calculation has no result")
@@ -154,14 +156,14 @@ def _read(
     right: ast.Value,
     event: EventValues,
 ) -> tuple[T, T]:
-    """Both sides of a condition that is not unknown."""
+    """Read both sides of a condition whose outcome is known."""
     a, b = read(left, event), read(right, event)
     assert a is not None
     assert b is not None
     return a, b
 
 
-# ----------------------------------------------------------------------------------------- places
+# ------------------------------------------------------------------------------------- geometries
 
 
 def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
@@ -193,11 +195,12 @@ def _comparison(op: ComparisonOp, left: ast.Value, right: ast.Value, event: Even
     a, b = both
     if isinstance(a, str):
         if op is not ComparisonOp.EQ or a == b:
-            return NOTHING
-        return Finding(nearest=_nearest(b, [a]) if _is_literal(left) else _nearest(a, [b]))
+            return NO_FINDING
+        nearest = _nearest_spelling(b, [a]) if _is_literal(left) else _nearest_spelling(a, [b])
+        return Finding(nearest=nearest)
     if isinstance(a, bool) or (a == b and op in (ComparisonOp.EQ, ComparisonOp.NE)):
-        return NOTHING
-    return _off([_gap(a, b)], isinstance(a, tuple))
+        return NO_FINDING
+    return _off_by([_gap(a, b)], isinstance(a, tuple))
 
 
 def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Finding:
@@ -210,7 +213,7 @@ def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Findi
         in_time = isinstance(both[0], tuple)
         if outcome or not evaluation.OPERATORS[op](*both):
             gaps.append(_gap(*both))
-    return _off(gaps, in_time, least=outcome)
+    return _off_by(gaps, in_time, smallest=outcome)
 
 
 def _in(value: ast.Value, items: Iterable[ast.Value], event: EventValues) -> Finding:
@@ -218,9 +221,9 @@ def _in(value: ast.Value, items: Iterable[ast.Value], event: EventValues) -> Fin
     known = [pair for pair in pairs if pair is not None]
     texts = [b for a, b in known if isinstance(a, str)]
     if texts:
-        return Finding(nearest=_nearest(known[0][0], texts))
+        return Finding(nearest=_nearest_spelling(known[0][0], texts))
     gaps = [_gap(a, b) for a, b in known if not isinstance(a, bool)]
-    return _off(gaps, any(isinstance(a, tuple) for a, _ in known), least=True)
+    return _off_by(gaps, any(isinstance(a, tuple) for a, _ in known), smallest=True)
 
 
 def _is_literal(value: ast.Value) -> bool:
@@ -229,12 +232,14 @@ def _is_literal(value: ast.Value) -> bool:
     return isinstance(value, ast.String)
 
 
-def _nearest(text: str, allowed: Iterable[str]) -> str | None:
-    """The one of some strings that is spelled nearly as a text, in whatever case."""
-    if len(text) > _LONGEST_SPELLING:
+def _nearest_spelling(text: str, allowed: Iterable[str]) -> str | None:
+    """Return the allowed string whose spelling is close to that of a text, ignoring case."""
+    if len(text) > _MAX_SPELLING_LENGTH:
         return None
-    spellings = {one.casefold(): one for one in allowed if len(one) <= _LONGEST_SPELLING}
-    close = get_close_matches(text.casefold(), spellings, 1, _CLOSE)
+    spellings = {
+        string.casefold(): string for string in allowed if len(string) <= _MAX_SPELLING_LENGTH
+    }
+    close = get_close_matches(text.casefold(), spellings, 1, _MIN_SIMILARITY)
     return spellings[close[0]] if close else None
 
 
@@ -245,11 +250,12 @@ def _temporal(
     function: TemporalFunction, left: ast.Value, right: ast.Value, event: EventValues
 ) -> Finding:
     first, second = _read(evaluation.as_span, left, right, event)
-    ends = [(first[own], op, second[other]) for own, op, other in evaluation.SPAN_RULES[function]]
+    ends = [(first[i], op, second[j]) for i, op, j in evaluation.SPAN_RULES[function]]
     broken = [(a, b) for a, op, b in ends if not evaluation.OPERATORS[op](a, b)]
-    if broken:  # each of them must be mended
-        return _off([_gap(a, b) for a, b in broken], True)
-    return _off([_gap(a, b) for a, op, b in ends if op is not ComparisonOp.EQ], True, least=True)
+    if broken:  # all of these comparisons must become true
+        return _off_by([_gap(a, b) for a, b in broken], True)
+    gaps = [_gap(a, b) for a, op, b in ends if op is not ComparisonOp.EQ]
+    return _off_by(gaps, True, smallest=True)
 
 
 def _array(
@@ -260,32 +266,35 @@ def _array(
 ) -> Finding:
     if isinstance(left, ast.ListLiteral):
         function, left, right = ARRAY_CONVERSES.get(function, function), right, left
-    own, asked = evaluation.items_of(left, right, event), evaluation.items_of(right, left, event)
-    assert own is not None
-    assert asked is not None
+    items, required = (
+        evaluation.items_of(left, right, event),
+        evaluation.items_of(right, left, event),
+    )
+    assert items is not None
+    assert required is not None
     missing: tuple[object, ...] = ()
     extra: tuple[object, ...] = ()
     if function is not ArrayFunction.A_CONTAINEDBY:
-        missing = _rest(asked, own)
+        missing = _difference(required, items)
     if function in (ArrayFunction.A_CONTAINEDBY, ArrayFunction.A_EQUALS):
-        extra = _rest(own, asked)
+        extra = _difference(items, required)
     return Finding(missing=missing, extra=extra)
 
 
-def _rest(items: dict[object, object], others: dict[object, object]) -> tuple[object, ...]:
-    """The items that are not among others, in their order."""
-    return tuple(_plain(item) for key, item in items.items() if key not in others)
+def _difference(items: dict[object, object], excluded: dict[object, object]) -> tuple[object, ...]:
+    """Return the items that are not excluded, in their order."""
+    return tuple(_json_item(item) for key, item in items.items() if key not in excluded)
 
 
-def _plain(item: object) -> object:
-    """An item of a list, for JSON."""
+def _json_item(item: object) -> object:
+    """Return an item of a list as JSON can write it."""
     if isinstance(item, ast.Time):
         return format_instant(item.nanoseconds)
     value = item.value if isinstance(item, (ast.Number, ast.String, ast.Boolean)) else item
     if isinstance(value, (str, bool)):
         return value
     number = value_types.plain_number(value)
-    if isinstance(number, int) and abs(number) < _LARGE:
+    if isinstance(number, int) and abs(number) < _INTEGER_LIMIT:
         return number
     return number if isinstance(number, float) and isfinite(number) else short_repr(value)
 
@@ -294,13 +303,13 @@ def _plain(item: object) -> object:
 
 
 def _gap(a: Any, b: Any) -> int | float | None:
-    """How far two numbers or instants (in nanoseconds) are apart, if that is finite."""
+    """Return the difference of two numbers, or of two times in nanoseconds; None if not finite."""
     if isinstance(a, tuple):
         ends = _nanoseconds(a), _nanoseconds(b)
         return None if None in ends else abs(ends[0] - ends[1])  # type: ignore[operator]
     try:
         gap = abs(a - b)
-        return gap if isinstance(gap, int) and gap < _LARGE else _finite(float(gap))
+        return gap if isinstance(gap, int) and gap < _INTEGER_LIMIT else _finite(float(gap))
     except OverflowError:
         return None
 
@@ -309,12 +318,12 @@ def _nanoseconds(pair: DoubleDouble) -> int | None:
     return int(pair[0]) + int(pair[1]) if isfinite(pair[0]) else None
 
 
-def _off(gaps: list[int | float | None], in_time: bool, least: bool = False) -> Finding:
-    """By the largest of some gaps, or by the least."""
+def _off_by(gaps: list[int | float | None], in_time: bool, smallest: bool = False) -> Finding:
+    """Return a finding with the largest of some gaps, or with the smallest."""
     known = [gap for gap in gaps if gap is not None]
-    if not known or (len(known) < len(gaps) and not least):
-        return NOTHING
-    gap = min(known) if least else max(known)
+    if not known or (len(known) < len(gaps) and not smallest):
+        return NO_FINDING
+    gap = min(known) if smallest else max(known)
     return Finding(off_by_s=gap / SECOND) if in_time else Finding(off_by=gap)
 
 
@@ -322,7 +331,7 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-# ------------------------------------------------------------------------------------------ words
+# ------------------------------------------------------------------------------------------- text
 
 
 def _rounded(number: int | float) -> str:
@@ -330,11 +339,11 @@ def _rounded(number: int | float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    if 60 <= seconds < _LONG_AGO:
+    if 60 <= seconds < _MAX_TIMEDELTA_S:
         return str(timedelta(seconds=round(seconds)))
     return f"{_rounded(seconds)} s"
 
 
 def _listed(items: tuple[object, ...]) -> str:
-    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return ", ".join(map(short_repr, items[:_LISTED])) + more
+    more = f" and {len(items) - _MAX_LISTED} more" if len(items) > _MAX_LISTED else ""
+    return ", ".join(map(short_repr, items[:_MAX_LISTED])) + more

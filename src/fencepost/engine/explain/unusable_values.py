@@ -1,4 +1,7 @@
-"""Why a condition is unknown: attributes that are missing, or of a type that it does not take."""
+"""`unusable_attributes`: the attributes that make a condition unknown, and why.
+
+Such an attribute is missing, or its value has a type that the condition does not accept.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from fencepost.events.event_values import EventValues, read_shape
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 
-Kinds: TypeAlias = tuple[str, ...]
+Types: TypeAlias = tuple[str, ...]
 
 _MISSING = "missing"
-_BOOLEAN, _NUMBER, _STRING, _TIME = _COMPARED = ("a boolean", "a number", "a string", "a time")
+_BOOLEAN, _NUMBER, _STRING, _TIME = _SCALARS = ("a boolean", "a number", "a string", "a time")
 _SPAN, _LIST, _GEOMETRY = "a span of time", "a list", "a geometry"
-_READ: dict[str, Callable[[object], object]] = {
+_READERS: dict[str, Callable[[object], object]] = {
     _BOOLEAN: value_types.boolean_of,
     _NUMBER: value_types.plain_number,
     _STRING: value_types.string_of,
@@ -37,63 +40,65 @@ class UnusableAttribute:
     Attributes
     ----------
     attribute : str
-        Its name.
+        Name of the attribute.
     seen : str
-        Its type, or "missing".
-    asked : str
-        The type that the condition takes.
+        Type of its value, or "missing".
+    expected : str
+        Type that the condition accepts.
     problem : str
-        What is wrong with it; empty if it is just of another type.
+        What is wrong with the value; empty if only its type is unsuitable.
     """
 
     attribute: str
     seen: str
-    asked: str
+    expected: str
     problem: str = ""
 
     @property
     def is_missing(self) -> bool:
-        """Whether the event lacks it."""
+        """Whether the event lacks the attribute."""
         return self.seen == _MISSING
 
     def as_dict(self) -> dict[str, str]:
-        """For JSON."""
+        """Return the attribute for JSON, without empty members."""
         return {name: value for name, value in asdict(self).items() if value}
 
     def __str__(self) -> str:
         problem = f": {self.problem}" if self.problem else ""
-        seen = f"{self.seen}, not {self.asked}"
-        if self.seen == self.asked:
+        seen = f"{self.seen}, not {self.expected}"
+        if self.seen == self.expected:
             seen = f"{self.seen} that cannot be used"
         return f"{self.attribute} is {seen}{problem}"
 
 
-def unusable(condition: ast.Condition, event: EventValues) -> Iterator[UnusableAttribute]:
-    """The attributes for which a condition is unknown."""
-    for name, kinds in _asked(condition, event):
+def unusable_attributes(
+    condition: ast.Condition, event: EventValues
+) -> Iterator[UnusableAttribute]:
+    """Yield the attributes that make a condition unknown."""
+    for name, types in _accepted_types(condition, event):
         value = event.get(name)
-        if kinds == (_GEOMETRY,):
+        if types == (_GEOMETRY,):
             if event.shapes(name) is None:
-                problem = _problem(value, event.space)
+                problem = _geometry_problem(value, event.space)
                 yield UnusableAttribute(name, type_of(value), _GEOMETRY, problem)
-        elif all(_READ[kind](value) is None for kind in kinds):
-            yield UnusableAttribute(name, type_of(value), " or ".join(kinds))
+        elif all(_READERS[kind](value) is None for kind in types):
+            yield UnusableAttribute(name, type_of(value), " or ".join(types))
 
 
 def type_of(value: object) -> str:
-    """What an attribute of an event is, in words."""
+    """Return the type of an event's value, in words."""
     if value is None:
         return _MISSING
     if isinstance(value, Mapping) or hasattr(value, "__geo_interface__"):
-        kinds: tuple[str, ...] = (_SPAN, _GEOMETRY)
+        candidates: Types = (_SPAN, _GEOMETRY)
     else:
-        kinds = (_BOOLEAN, _NUMBER, _STRING, _TIME, _LIST)
-    found = (kind for kind in kinds if _READ[kind](value) is not None)
-    return next(found, f"a {type(value).__name__}")
+        candidates = (_BOOLEAN, _NUMBER, _STRING, _TIME, _LIST)
+    fitting = (name for name in candidates if _READERS[name](value) is not None)
+    return next(fitting, f"a {type(value).__name__}")
 
 
-def _problem(value: object, space: Space) -> str:
-    """Why a value that should be a geometry is none, where it looks like one."""
+def _geometry_problem(value: object, space: Space) -> str:
+    """Return why a value is no usable geometry; empty if it does not look like one."""
     if not isinstance(value, (str, bytes, Mapping)) and not hasattr(value, "__geo_interface__"):
         return ""
     try:
@@ -103,17 +108,17 @@ def _problem(value: object, space: Space) -> str:
     return str(outside[0]) if outside else ""
 
 
-def _asked(condition: ast.Condition, event: EventValues) -> Iterator[tuple[str, Kinds]]:
-    """The attributes of a condition, and the types of which it takes one there."""
+def _accepted_types(condition: ast.Condition, event: EventValues) -> Iterator[tuple[str, Types]]:
+    """Yield the attributes of a condition, each with the types that the condition accepts."""
     match condition:
         case ast.Comparison(_, ast.Property() as left, ast.Property() as right):
             yield from _same_type(left, right, event)
         case ast.Comparison(_, left, right):
-            yield from _compared((left, right))
+            yield from _comparable_types((left, right))
         case ast.Between(value, low, high):
-            yield from _compared((value, low, high))
+            yield from _comparable_types((value, low, high))
         case ast.In(value, items):
-            yield from _compared((value, *items))
+            yield from _comparable_types((value, *items))
         case ast.Like(value):
             yield from _all_as(value, _STRING)
         case ast.IsTrue(value):
@@ -125,33 +130,39 @@ def _asked(condition: ast.Condition, event: EventValues) -> Iterator[tuple[str, 
                 spans = (_TIME, _SPAN) if isinstance(side, ast.Property) else (_TIME,)
                 yield from _all_as(side, *spans)
         case ast.ArrayCondition(_, left, right):
-            for own, other in ((left, right), (right, left)):
-                yield from _all_as(own, *((_LIST, _STRING) if _are_words(other) else (_LIST,)))
+            for operand, other in ((left, right), (right, left)):
+                types = (_LIST, _STRING) if _are_words(other) else (_LIST,)
+                yield from _all_as(operand, *types)
 
 
 def _same_type(
     left: ast.Property, right: ast.Property, event: EventValues
-) -> Iterator[tuple[str, Kinds]]:
-    """Two attributes: both must be there, and the one of the type of the other."""
-    other = type_of(event.get(right.name))
-    yield left.name, (other,) if other in _COMPARED else _COMPARED
-    yield right.name, _COMPARED
+) -> Iterator[tuple[str, Types]]:
+    """Yield two attributes that are compared: the left must have the type of the right."""
+    right_type = type_of(event.get(right.name))
+    yield left.name, (right_type,) if right_type in _SCALARS else _SCALARS
+    yield right.name, _SCALARS
 
 
-def _compared(sides: tuple[ast.Value, ...]) -> Iterator[tuple[str, Kinds]]:
-    """Attributes by themselves are of the type of a value beside them; within one, of its own."""
-    kinds = dict.fromkeys(type_name(side) for side in sides)
-    beside = tuple(kind for kind in kinds if kind is not None)
+def _comparable_types(sides: tuple[ast.Value, ...]) -> Iterator[tuple[str, Types]]:
+    """Yield the attributes of values that are compared with each other.
+
+    An attribute alone must have the type of another side. An attribute within an expression must
+    have the type of the expression.
+    """
+    side_types = dict.fromkeys(type_name(side) for side in sides)
+    known_types = tuple(name for name in side_types if name is not None)
     for side in sides:
-        own = type_name(side)
-        yield from _all_as(side, *((own,) if own is not None else beside or _COMPARED))
+        own_type = type_name(side)
+        types = (own_type,) if own_type is not None else known_types or _SCALARS
+        yield from _all_as(side, *types)
 
 
-def _all_as(node: object, *kinds: str) -> Iterator[tuple[str, Kinds]]:
-    return ((one.name, kinds) for one in ast.properties(node))
+def _all_as(node: object, *types: str) -> Iterator[tuple[str, Types]]:
+    return ((attribute.name, types) for attribute in ast.properties(node))
 
 
-def _are_words(other: ast.Value) -> bool:
-    return isinstance(other, ast.ListLiteral) and all(
-        isinstance(one, ast.String) for one in other.items
+def _are_words(value: ast.Value) -> bool:
+    return isinstance(value, ast.ListLiteral) and all(
+        isinstance(item, ast.String) for item in value.items
     )

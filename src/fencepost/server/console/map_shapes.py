@@ -14,7 +14,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
-from fencepost.engine.explain.explanation import written
+from fencepost.engine.explain.explanation import condition_text
 from fencepost.errors import FencepostError
 from fencepost.filters.checks import DISTANCE_BOUNDS
 from fencepost.geometry.space import Space
@@ -75,7 +75,7 @@ def summary_of(fields: Mapping[str, Any], space: Space) -> str:
     if given is None:
         members = fields.get("composite", {}).get("members", {})
         return f"{len(members)} events: {', '.join(map(str, members))}"[:_SUMMARY_CHARS]
-    text = given if isinstance(given, str) else written(parse(given, space))
+    text = given if isinstance(given, str) else condition_text(parse(given, space))
     return _COORDINATES.sub(r"\1(…)", " ".join(text.split()))[:_SUMMARY_CHARS]
 
 

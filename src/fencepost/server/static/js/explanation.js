@@ -13,7 +13,7 @@ export function explanationTree(explanation, matches) {
     h("ul", { class: "tree" }, node(explanation)));
 }
 
-function node({ condition, outcome, compared, found, parts }) {
+function node({ condition, outcome, compared, finding, parts }) {
   const inner = parts.map(node);
   const joined = parts.length > 1 ? (/^OR$/.test(between(condition, parts)) ? "any of these" : "all of these") : null;
   const text = parts.length ? (joined ?? "not") : shortened(condition);
@@ -22,7 +22,7 @@ function node({ condition, outcome, compared, found, parts }) {
       h("span", { class: "sign", title: WORDS[outcome], role: "img", "aria-label": WORDS[outcome] }, SIGNS[outcome]),
       parts.length ? h("span", { class: "joint" }, text) : h("code", {}, text)),
     compared ? h("p", { class: "compared" }, plainer(compared)) : null,
-    facts(found),
+    facts(finding),
     inner.length ? h("ul", {}, inner) : null);
 }
 
@@ -33,25 +33,25 @@ function between(condition, parts) {
   return /^(AND|OR)\b/i.exec(after)?.[1].toUpperCase() ?? (condition.startsWith('{"op": "or"') ? "OR" : "AND");
 }
 
-function facts(found) {
-  const unit = found.unit ? ` ${found.unit}` : "";
+function facts(finding) {
+  const unit = finding.unit ? ` ${finding.unit}` : "";
   const told = [];
   const add = (text, kind = "") => told.push(h("li", { class: kind }, text));
-  if (found.relation !== undefined) add(`relation: ${found.relation}`);
-  if (found.distance !== undefined) add(`distance ${rounded(found.distance)}${unit}`);
-  if (found.off_by !== undefined) add(`off by ${rounded(found.off_by)}${unit}`, "bad");
-  if (found.off_by_s !== undefined) add(`off by ${duration(found.off_by_s)}`, "bad");
-  if (found.nearest !== undefined) add(`close to “${found.nearest}”`);
-  if (found.missing) add(`missing: ${found.missing.join(", ")}`, "bad");
-  if (found.extra) add(`not allowed: ${found.extra.join(", ")}`, "bad");
-  for (const one of found.unusable ?? []) add(unusable(one), "bad");
-  if (found.problem !== undefined) add(found.problem, "bad");
+  if (finding.relation !== undefined) add(`relation: ${finding.relation}`);
+  if (finding.distance !== undefined) add(`distance ${rounded(finding.distance)}${unit}`);
+  if (finding.off_by !== undefined) add(`off by ${rounded(finding.off_by)}${unit}`, "bad");
+  if (finding.off_by_s !== undefined) add(`off by ${duration(finding.off_by_s)}`, "bad");
+  if (finding.nearest !== undefined) add(`close to “${finding.nearest}”`);
+  if (finding.missing) add(`missing: ${finding.missing.join(", ")}`, "bad");
+  if (finding.extra) add(`not allowed: ${finding.extra.join(", ")}`, "bad");
+  for (const one of finding.unusable ?? []) add(unusable(one), "bad");
+  if (finding.problem !== undefined) add(finding.problem, "bad");
   return told.length ? h("ul", { class: "facts" }, told) : null;
 }
 
-function unusable({ attribute, seen, asked, problem }) {
+function unusable({ attribute, seen, expected, problem }) {
   if (seen === "missing") return `${attribute} is missing`;
-  return problem ? `${attribute}: ${problem}` : `${attribute} is of type ${seen}, and ${asked} is asked`;
+  return problem ? `${attribute}: ${problem}` : `${attribute} is ${seen}; the condition takes ${expected}`;
 }
 
 /** GeoJSON points among what was compared, as people write them. */

@@ -1,4 +1,4 @@
-"""Seeded geometries in lon/lat where distances are hard, and expressions about distances."""
+"""Seeded geometries in lon/lat where distances are hard to compute, and conditions on distances."""
 
 from __future__ import annotations
 
@@ -12,36 +12,37 @@ from shapely.geometry.base import BaseGeometry
 
 from tests.kernels.ellipsoid import distance, metres
 
-PLACES = ("anywhere", "antimeridian", "north pole", "south pole", "antipodes", "equator")
-CLOSE = 1e-5  # metres: nothing is said of distances as near to the bound as that
+LOCATIONS = ("anywhere", "antimeridian", "north pole", "south pole", "antipodes", "equator")
+TOLERANCE_M = 1e-5  # a distance this near to its bound may be decided either way
 
 Event = dict[str, Any]
 
 
-def scene(rng: random.Random, place: str, count: int) -> list[BaseGeometry]:
-    """Points, lines and areas about a place, valid and within lon/lat."""
-    x, y = _middle(rng, place)
+def random_geometries(rng: random.Random, location: str, count: int) -> list[BaseGeometry]:
+    """Return valid points, lines and areas near a location, within the limits of lon/lat."""
+    x, y = _centre(rng, location)
     size = 10 ** rng.uniform(-3, 1)
-    found: list[BaseGeometry] = []
-    while len(found) < count:
-        if place == "antipodes" and rng.random() < 0.5:
+    geometries: list[BaseGeometry] = []
+    while len(geometries) < count:
+        if location == "antipodes" and rng.random() < 0.5:
             at = (x + 180 if x < 0 else x - 180), -y
         else:
             at = x, y
-        one = _geometry(rng, at, size)
-        if one.is_valid and not one.is_empty and (one.area > 0 or "Polygon" not in one.geom_type):
-            found.append(one)
-    return found
+        geometry = _geometry(rng, at, size)
+        has_extent = geometry.area > 0 or "Polygon" not in geometry.geom_type
+        if geometry.is_valid and not geometry.is_empty and has_extent:
+            geometries.append(geometry)
+    return geometries
 
 
-def _middle(rng: random.Random, place: str) -> tuple[float, float]:
+def _centre(rng: random.Random, location: str) -> tuple[float, float]:
     x, y = rng.uniform(-180, 180), math.degrees(math.asin(rng.uniform(-1, 1)))
-    if place == "antimeridian":
+    if location == "antimeridian":
         x = rng.choice((-180.0, 180.0))
-    elif place == "equator":
+    elif location == "equator":
         y = 0.0
-    elif place.endswith("pole"):
-        y = 90.0 if place.startswith("north") else -90.0
+    elif location.endswith("pole"):
+        y = 90.0 if location.startswith("north") else -90.0
     return x, y
 
 
@@ -73,28 +74,29 @@ def _geometry(rng: random.Random, at: tuple[float, float], size: float) -> BaseG
 
 
 def _within(x: float, y: float) -> tuple[float, float]:
-    """A point moved to where there is one, with few enough digits to be written."""
+    """Return a point clamped to lon/lat, and rounded to the digits that `wkt` writes."""
     return round(max(min(x, 180.0), -180.0), 9), round(max(min(y, 90.0), -90.0), 9)
 
 
-def bound(rng: random.Random, apart: float) -> float:
-    """A distance to ask for, given one that there is."""
+def random_bound(rng: random.Random, distance: float) -> float:
+    """Return a bound for a distance condition, often near an actual distance."""
     return rng.choice(
         (
             0.0,
-            apart * 0.9,
-            apart * 1.1,
-            apart * 0.999,
-            apart * 1.001 + 1e-3,
+            distance * 0.9,
+            distance * 1.1,
+            distance * 0.999,
+            distance * 1.001 + 1e-3,
             10 ** rng.uniform(0, 7.4),
         )
     )
 
 
 class Form(NamedTuple):
-    """An expression about the place `g`, and when it is true.
+    """An expression about the geometry `g`, and when it is true.
 
-    The rule is given whether g is near enough, whether the centroids are, and the event.
+    `holds` takes three arguments: whether g is within the bound, whether its centroid is, and the
+    event.
     """
 
     text: str
@@ -121,13 +123,13 @@ FORMS = (
     ),
     Form(
         "S_DWITHIN(g, {0}, {1}) AND (S_BEYOND(g, {0}, 0) OR s = 'a')",
-        lambda near, same, e: near and (e["apart"] > 0 or e["s"] == "a"),
+        lambda near, same, e: near and (e["distance"] > 0 or e["s"] == "a"),
     ),
 )
 
 
-def event(rng: random.Random, geometry: BaseGeometry) -> Event:
-    """An event at a place."""
+def random_event(rng: random.Random, geometry: BaseGeometry) -> Event:
+    """Return an event with a geometry."""
     return {
         "g": wkt(geometry),
         "s": rng.choice("ab"),
@@ -136,22 +138,24 @@ def event(rng: random.Random, geometry: BaseGeometry) -> Event:
     }
 
 
-def is_sure(a: BaseGeometry, b: BaseGeometry, distances: tuple[float, float], d: float) -> bool:
-    """Whether it is promised how two geometries, and their centroids, compare with a bound.
+def is_decidable(
+    a: BaseGeometry, b: BaseGeometry, distances: tuple[float, float], d: float
+) -> bool:
+    """Return whether the distances of geometries and centroids are clearly on one side of a bound.
 
-    What touches across the antimeridian, or at a pole, need not be within 0 metres.
+    Geometries that touch across the antimeridian, or at a pole, need not be within 0 metres.
     """
-    far, centroids = distances
-    known = abs(far - d) > CLOSE or shapely.intersects(a, b)
-    return bool(known and (abs(centroids - d) > CLOSE or d == 0))
+    geometry_distance, centroid_distance = distances
+    is_known = abs(geometry_distance - d) > TOLERANCE_M or shapely.intersects(a, b)
+    return bool(is_known and (abs(centroid_distance - d) > TOLERANCE_M or d == 0))
 
 
-def apart(a: BaseGeometry, b: BaseGeometry) -> tuple[float, float]:
-    """How far two geometries are apart, and how far their centroids are, by pyproj."""
-    (x, y), (u, v) = ((one.centroid.x, one.centroid.y) for one in (a, b))
+def distances_between(a: BaseGeometry, b: BaseGeometry) -> tuple[float, float]:
+    """Return the distances of two geometries and of their centroids, by pyproj."""
+    (x, y), (u, v) = ((geometry.centroid.x, geometry.centroid.y) for geometry in (a, b))
     return distance(a, b), float(metres(x, y, u, v))
 
 
 def wkt(geometry: BaseGeometry) -> str:
-    """A geometry to the last digit."""
+    """Return a geometry as WKT, with all digits of its coordinates."""
     return str(shapely.to_wkt(geometry, rounding_precision=9))

@@ -1,4 +1,4 @@
-"""One event at a time: what is particular to it."""
+"""Matching one event at a time: large answers, and lists of every kind."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pytest
 from fencepost import Matcher
 
 
-def test_more_answers_than_there_was_room_for() -> None:
+def test_more_matches_than_fit_in_the_answer() -> None:
     matcher = Matcher()
     rows = [{"id": f"{n:05}", "expression": f"n > {n % 2}"} for n in range(3_000)]
     matcher.subscribe_many(rows)
-    every = [row["id"] for row in rows]
-    assert matcher.match({"n": 2}) == every
-    assert matcher.match({"n": 1}) == every[::2]
+    ids = [row["id"] for row in rows]
+    assert matcher.match({"n": 2}) == ids
+    assert matcher.match({"n": 1}) == ids[::2]
     assert matcher.match({"n": 0}) == []
-    assert matcher.match({"n": 2}) == every
+    assert matcher.match({"n": 2}) == ids
     assert matcher.stats()["matches_per_event"] == 7_500 / 4
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "expected"),
     [
         (["a", "b"], ["both", "one"]),
         (["b", "a", "b", "a"], ["both", "one"]),
@@ -40,11 +40,11 @@ def test_more_answers_than_there_was_room_for() -> None:
         (["x" * 1_000, "a"], ["one"]),
     ],
 )
-def test_lists_of_all_kinds(words: Any, found: list[str]) -> None:
+def test_lists_of_all_kinds(words: Any, expected: list[str]) -> None:
     matcher = Matcher()
     matcher.subscribe("both", "A_CONTAINS(words, ('a', 'b'))")
     matcher.subscribe("one", "A_CONTAINS(words, ('a')) AND kind = 'k'")
     for _ in range(2):
-        assert matcher.match({"words": words, "kind": "k"}) == found
-    rows = matcher.match_batch([{"words": words, "kind": "k"}], sort=True)
-    assert rows.column("subscription").to_pylist() == found
+        assert matcher.match({"words": words, "kind": "k"}) == expected
+    matches = matcher.match_batch([{"words": words, "kind": "k"}], sort=True)
+    assert matches.column("subscription").to_pylist() == expected

@@ -1,4 +1,4 @@
-"""S_ALLWITHIN: the farthest points decide, on every path to the answer; `@(Circle)` means that."""
+"""S_ALLWITHIN, also written `@(Circle)`: the farthest points decide, with every index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fencepost.papers.events import parse_ops4st, render_ops4st
 from fencepost.reference import are_near
 from tests.kernels.ellipsoid import edges_of, metres
 
-PLACES = [
+GEOMETRIES = [
     "POINT (3 4)",
     "POINT (1 7.450580596923828e-09)",
     "POINT (4 4)",
@@ -41,13 +41,13 @@ RADII = [1.0, nextafter(1.0, inf), 5.0, nextafter(5.0, 0.0), nextafter(5.0, inf)
 
 
 def read(text: str) -> Condition:
-    found = parse_ops4st(text)
-    assert not isinstance(found, fp.Composite)
-    return found
+    condition = parse_ops4st(text)
+    assert not isinstance(condition, fp.Composite)
+    return condition
 
 
 def in_circle(wkt: str, x: float, y: float, radius: float) -> bool:
-    """By its corners, since a disc is convex; in fractions."""
+    """Return whether all corners are in a circle, in exact arithmetic; a disc is convex."""
     corners = shapely.get_coordinates(shapely.from_wkt(wkt)).tolist()
     square = Fraction(radius) ** 2
     return all((Fraction(u) - Fraction(x)) ** 2 + (Fraction(v) - Fraction(y)) ** 2 <= square
@@ -59,33 +59,40 @@ INDEXES = ["auto", "reference", "sff", "cr-tree", "rt", "rt++", "ops4st", "ops4s
 
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("rest", ["", ";STRING:kind=“taxi”"])
-def test_an_event_is_in_a_circle_if_all_of_it_is(index: str, rest: str, tmp_path: Path) -> None:
+def test_an_event_is_in_a_circle_if_its_whole_geometry_is(
+    index: str, rest: str, tmp_path: Path
+) -> None:
     m = Matcher(index=index)
     rest = rest.lstrip(";")
     for radius in RADII:
         circle = read(f"@(Circle(0,0,{radius!r}))({rest})")
         m.subscribe(f"in {radius!r}", circle)
         m.subscribe(f"out {radius!r}", f"NOT ({render_text(circle)})" if not rest else "FALSE")
-    events = [{"geometry": place, "kind": "taxi"} for place in PLACES]
-    wanted = [
+    events = [{"geometry": wkt, "kind": "taxi"} for wkt in GEOMETRIES]
+    expected = [
         sorted(
-            [f"in {radius!r}" for radius in RADII if in_circle(place, 0, 0, radius)]
-            + [f"out {one!r}" for one in RADII if not rest and not in_circle(place, 0, 0, one)]
+            [f"in {radius!r}" for radius in RADII if in_circle(wkt, 0, 0, radius)]
+            + [
+                f"out {radius!r}"
+                for radius in RADII
+                if not rest and not in_circle(wkt, 0, 0, radius)
+            ]
         )
-        for place in PLACES
+        for wkt in GEOMETRIES
     ]
-    assert [m.match(event) for event in events] == wanted
+    assert [m.match(event) for event in events] == expected
     assert m.match({"kind": "taxi"}) == []
     m.save(tmp_path / "saved")
     opened = Matcher.open(tmp_path / "saved")
-    assert [opened.match(event) for event in events] == wanted
-    found = opened.match_batch(events, sort=True)
-    assert sorted(zip(*(found[name].to_pylist() for name in found.column_names), strict=True)) == [
-        (row, id) for row, ids in enumerate(wanted) for id in ids
+    assert [opened.match(event) for event in events] == expected
+    matches = opened.match_batch(events, sort=True)
+    columns = (matches[name].to_pylist() for name in matches.column_names)
+    assert sorted(zip(*columns, strict=True)) == [
+        (row, id) for row, ids in enumerate(expected) for id in ids
     ]
 
 
-def test_many_circles_with_a_word_and_events_that_have_an_extent() -> None:
+def test_many_circles_with_a_string_and_extended_events() -> None:
     rng = random.Random("circles")
     m = Matcher()
     circles = {f"{k:03}": (rng.uniform(0, 60), rng.uniform(0, 60), 9.0) for k in range(300)}
@@ -97,63 +104,63 @@ def test_many_circles_with_a_word_and_events_that_have_an_extent() -> None:
         x, y = rng.uniform(0, 60), rng.uniform(0, 60)
         corners = [(x + rng.uniform(-3, 3), y + rng.uniform(-3, 3)) for _ in range(3)]
         kind = rng.choice([shapely.MultiPoint, shapely.LineString, shapely.Polygon, None])
-        place = (shapely.Point(x, y) if kind is None else kind(corners)).wkt
-        found = m.match({"geometry": place, "kind": "taxi"})
-        assert found == [id for id, circle in circles.items() if in_circle(place, *circle)]
-        assert m.match({"geometry": place, "kind": "bus"}) == []
-        total += len(found)
+        wkt = (shapely.Point(x, y) if kind is None else kind(corners)).wkt
+        ids = m.match({"geometry": wkt, "kind": "taxi"})
+        assert ids == [id for id, circle in circles.items() if in_circle(wkt, *circle)]
+        assert m.match({"geometry": wkt, "kind": "bus"}) == []
+        total += len(ids)
     assert total > 100
 
 
-def test_it_is_written_in_all_three_notations() -> None:
+def test_all_three_notations() -> None:
     text = "S_ALLWITHIN(geometry, POINT(1 2), 3.5) AND kind = 'taxi'"
     tree = parse(text)
     assert parse(render_text(tree)) == tree
     assert parse(render_json(tree)) == tree
     assert parse_ops4st("@(Circle(1,2,3.5))(STRING:kind=“taxi”)") == tree
-    written = render_ops4st(tree)
-    assert written.startswith("@(Circle(1.0,2.0,3.5))")
-    assert parse_ops4st(written) == tree
+    text = render_ops4st(tree)
+    assert text.startswith("@(Circle(1.0,2.0,3.5))")
+    assert parse_ops4st(text) == tree
     m = Matcher()
     m.subscribe("tree", tree)
     assert parse(m.expression("tree")) == tree
     m.move("tree", "geometry", "POINT(9 9)")
     assert m.match({"geometry": "LINESTRING(8 8, 10 10)", "kind": "taxi"}) == ["tree"]
     for text in ("S_ALLWITHIN(geometry, POINT(1 2), 0)", "S_ALLWITHIN(g, LINESTRING(0 0, 1 1), 3)"):
-        with pytest.raises(fp.LanguageError):  # neither is a circle
+        with pytest.raises(fp.LanguageError):  # not a circle
             render_ops4st(parse(text))
 
 
 def test_an_explanation_has_the_distance_of_the_farthest_point() -> None:
     m = Matcher()
     m.subscribe("circle", "S_ALLWITHIN(geometry, POINT(0 0), 4)")
-    found = m.explain({"geometry": "LINESTRING(0 1, 3 4)"}, "circle")
-    assert "the distance is 5; off by 1" in str(found)
+    explanation = m.explain({"geometry": "LINESTRING(0 1, 3 4)"}, "circle")
+    assert "the distance is 5; off by 1" in str(explanation)
 
 
-# ------------------------------------------------------------------------------------ on the Earth
+# ------------------------------------------------------------------------------- on the ellipsoid
 
 
 def farthest(a: shapely.Geometry, b: shapely.Geometry) -> float:
-    """By samples of all edges, closer and closer round the best of them."""
+    """Return the greatest distance of two geometries, by ever finer samples of their edges."""
     best = 0.0
-    for one, other in product(edges_of(a), edges_of(b)):
+    for edge, other in product(edges_of(a), edges_of(b)):
         low, high = np.zeros(2), np.ones(2)
         for _ in range(5):
             s, t = (np.linspace(low[k], high[k], 25) for k in range(2))
             s, t = (grid.ravel() for grid in np.meshgrid(s, t))
-            p = one[None, :2] + s[:, None] * (one[2:] - one[:2])
+            p = edge[None, :2] + s[:, None] * (edge[2:] - edge[:2])
             q = other[None, :2] + t[:, None] * (other[2:] - other[:2])
-            found = metres(p[:, 0], p[:, 1], q[:, 0], q[:, 1])
-            k = int(found.argmax())
-            best = max(best, float(found[k]))
+            distances = metres(p[:, 0], p[:, 1], q[:, 0], q[:, 1])
+            k = int(distances.argmax())
+            best = max(best, float(distances[k]))
             width = (high - low) / 12
             middle = np.array([s[k], t[k]])
             low, high = np.maximum(middle - width, 0), np.minimum(middle + width, 1)
     return best
 
 
-def somewhere(rng: random.Random, kind: str) -> shapely.Geometry:
+def random_geometry(rng: random.Random, kind: str) -> shapely.Geometry:
     lon, lat = rng.uniform(-150, 150), rng.choice([0.0, 50.0, 80.0, -85.0])
     size = rng.choice([1e-3, 1.0, 10.0, 30.0])
     corners = [
@@ -166,22 +173,24 @@ def somewhere(rng: random.Random, kind: str) -> shapely.Geometry:
 
 
 @pytest.mark.parametrize("kinds", ["point point", "line point", "area point", "line area"])
-def test_metres_to_the_farthest_point_are_those_of_samples(kinds: str) -> None:
+def test_the_greatest_distance_equals_that_of_samples(kinds: str) -> None:
     rng = random.Random(kinds)
     for _ in range(6):
-        a, b = (somewhere(rng, kind) for kind in kinds.split())
+        a, b = (random_geometry(rng, kind) for kind in kinds.split())
         if not (a.is_valid and b.is_valid):
             continue
-        one, other = Shapes.read_one(a), Shapes.read_one(b)
-        pairs = (one, other), (other, one)
+        left, right = Shapes.read_one(a), Shapes.read_one(b)
+        pairs = (left, right), (right, left)
         value = max(
             measure_distance(Space.WGS84, NearFunction.S_ALLWITHIN, *pair) for pair in pairs
         )
         assert value == pytest.approx(farthest(a, b), abs=2e-3)
         for bound in (value - 1e-4, value, value + 1e-4):
-            wanted = value <= bound
+            expected = value <= bound
             for pair in pairs:
-                assert evaluate_near(Space.WGS84, NearFunction.S_ALLWITHIN, *pair, bound) == wanted
+                assert (
+                    evaluate_near(Space.WGS84, NearFunction.S_ALLWITHIN, *pair, bound) == expected
+                )
         for bound in (value - 1.0, value + 1.0):
             assert are_near(NearFunction.S_ALLWITHIN, a, b, bound, Space.WGS84) == (value <= bound)
 
@@ -195,7 +204,7 @@ def test_an_edge_along_a_parallel_may_be_farthest_in_its_middle() -> None:
     assert m.match({"geometry": line}) == ["middle"]
 
 
-def test_an_area_that_has_the_antipode_is_as_far_as_can_be() -> None:
+def test_an_area_that_contains_the_antipode() -> None:
     m = Matcher(space="wgs84")
     m.subscribe("edges", "S_ALLWITHIN(geometry, POINT(180 0), 12000000)")
     m.subscribe("earth", "S_ALLWITHIN(geometry, POINT(180 0), 20003932)")

@@ -1,4 +1,4 @@
-"""S_CLOSER: a distance that equals its bound is not less, on every path to the answer."""
+"""S_CLOSER: a distance equal to the bound does not match, with every index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fencepost.cql2 import parse
 from fencepost.engine import Matcher
 
-# From the origin: 5 exactly; and the root of 1 + 2**-54, which lies between two doubles.
+# Distances from the origin: exactly 5; and the root of 1 + 2**-54, between two doubles.
 AT_FIVE = {"g": "POINT (3 4)", "kind": "taxi"}
 BETWEEN = {"g": f"POINT (1 {2.0**-27!r})", "kind": "taxi"}
 BOX = {"g": "POLYGON ((3 4, 4 4, 4 5, 3 5, 3 4))", "kind": "taxi"}
@@ -25,7 +25,7 @@ BOUNDS = {
     "least": 5e-324,
 }
 EVENTS = [AT_FIVE, BETWEEN, BOX, TOUCHING]
-WANTED = [
+EXPECTED_IDS = [
     ["above 5"],
     ["above 1", "above 5", "at 5"],
     ["above 5"],
@@ -35,20 +35,23 @@ WANTED = [
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt", "rt++", "ops4st"])
 @pytest.mark.parametrize("rest", ["", " AND kind = 'taxi'"])
-def test_a_distance_that_is_the_bound_is_not_closer(index: str, rest: str, tmp_path: Path) -> None:
+def test_a_distance_equal_to_the_bound_is_not_closer(index: str, rest: str, tmp_path: Path) -> None:
     m = Matcher(index=index)
     for id, bound in BOUNDS.items():
         m.subscribe(id, f"S_CLOSER(g, POINT(0 0), {bound!r}){rest}")
         m.subscribe(f"not {id}", f"NOT S_CLOSER(POINT(0 0), g, {bound!r}){rest}")
-    wanted = [[*ids, *sorted(f"not {id}" for id in BOUNDS if id not in ids)] for ids in WANTED]
-    assert [m.match(event) for event in EVENTS] == wanted
+    expected = [
+        [*ids, *sorted(f"not {id}" for id in BOUNDS if id not in ids)] for ids in EXPECTED_IDS
+    ]
+    assert [m.match(event) for event in EVENTS] == expected
     assert m.match({"kind": "taxi"}) == []
     m.save(tmp_path / "saved")
     opened = Matcher.open(tmp_path / "saved")
-    assert [opened.match(event) for event in EVENTS] == wanted
-    found = opened.match_batch(EVENTS, sort=True)
-    assert sorted(zip(*(found[name].to_pylist() for name in found.column_names), strict=True)) == [
-        (row, id) for row, ids in enumerate(wanted) for id in ids
+    assert [opened.match(event) for event in EVENTS] == expected
+    matches = opened.match_batch(EVENTS, sort=True)
+    columns = (matches[name].to_pylist() for name in matches.column_names)
+    assert sorted(zip(*columns, strict=True)) == [
+        (row, id) for row, ids in enumerate(expected) for id in ids
     ]
 
 
@@ -60,7 +63,7 @@ def test_many_points_with_a_word_are_found_by_their_discs() -> None:
     assert m.match({"g": "POINT (100 4)", "kind": "taxi"}) == ["098", "099", "100", "101", "102"]
 
 
-def test_a_tree_is_an_expression() -> None:
+def test_a_parsed_condition_as_expression() -> None:
     m = Matcher()
     m.subscribe("tree", parse("S_CLOSER(g, POINT(0 0), 5) AND kind = 'taxi'"))
     assert m.match(AT_FIVE) == []

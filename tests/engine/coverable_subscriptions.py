@@ -1,4 +1,4 @@
-"""Subscriptions of which one sees by hand which covers which."""
+"""`CoverableSubscription`: random subscriptions for which plain Python decides covering."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What has an interval, a kind and a box, each of which may be left out."""
+class CoverableSubscription:
+    """A lower bound of `n`, a value of `k` and a box around `g`; None for no condition."""
 
     low: int | None
     kind: str | None
@@ -20,8 +20,8 @@ class Wish:
         parts += [] if self.box is None else [f"S_WITHIN(g, BBOX{self.box})"]
         return " AND ".join(parts) or "TRUE"
 
-    def covers(self, other: Wish) -> bool:
-        """By hand: whatever is left out allows everything."""
+    def covers(self, other: CoverableSubscription) -> bool:
+        """Return whether each condition of this subscription follows from the other."""
         if self.low is not None and (other.low is None or other.low < self.low):
             return False
         if self.kind is not None and other.kind != self.kind:
@@ -36,10 +36,10 @@ class Wish:
         )
 
 
-def some_wish(rng: random.Random) -> Wish:
+def random_subscription(rng: random.Random) -> CoverableSubscription:
     x, y = rng.randrange(0, 12), rng.randrange(0, 12)
     box = (x, y, x + rng.randint(1, 4), y + rng.randint(1, 4))
-    return Wish(
+    return CoverableSubscription(
         rng.choice([None, *range(6)]),
         rng.choice([None, "a", "b"]),
         box if rng.random() < 0.8 else None,

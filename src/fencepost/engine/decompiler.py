@@ -31,7 +31,7 @@ from fencepost.kernels.match.segment_search import SegmentArrays
 
 def condition_of(segment: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
-    entries, _ = segment.entries_of(np.array([row]))
+    entries, _ = segment.posting_entries_of(np.array([row]))
     if len(entries):
         return condition_of_filter(_posted(segment.arrays, entries, columns))
     arrays = segment.arrays

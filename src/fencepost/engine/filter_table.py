@@ -363,11 +363,11 @@ class TableArrays:
 
 
 class NumberedFilters(NamedTuple):
-    """Filters as the passes of `segment_builder` take them: items are words of a vocabulary."""
+    """The filters of a new segment: checks and sets refer to words of a vocabulary."""
 
     checks: NDArray[np.void]
     owner: NDArray[np.int64]  # the filter of each check
-    filters: int  # number of filters
+    filter_count: int
     set_items: NDArray[np.uint32]  # ascending within a set
     set_start: NDArray[np.int64]
     shapes: ShapeArrays

@@ -192,8 +192,8 @@ def _requirements(
     has_word = np.flatnonzero(np.diff(postings.token_start) > 0)
     post = np.concatenate((has_box, has_word))
     columns = np.array(
-        [(form.geometry_column, form.list_column) for form in postings.forms], np.int64
-    ).reshape(-1, 2)[postings.form]
+        [(group.geometry_column, group.list_column) for group in postings.groups], np.int64
+    ).reshape(-1, 2)[postings.group]
     # A post is a filter without checks.
     return Requirements(
         subscriptions,

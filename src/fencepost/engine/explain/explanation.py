@@ -195,7 +195,7 @@ def plan_filters(
 
 def _share_of_posts(segment: SegmentReader, row: int) -> float:
     """How many of the postings are in the lists of a subscription's own."""
-    entries, _ = segment.entries_of(np.array([row]))
-    lists = np.unique(segment.lists_of(entries))
+    entries, _ = segment.posting_entries_of(np.array([row]))
+    lists = np.unique(segment.posting_lists_of(entries))
     postings = segment.arrays.postings
     return float(postings.lists["count"][lists].sum() / max(len(postings.owner), 1))

@@ -111,21 +111,23 @@ def make_multipolygons(rng: np.random.Generator, polygons: Geometries, parts: in
 
 
 def keep_segments_small(
-    matcher: Matcher, *, max_memtable_rows: int | None = None, small: int | None = None
+    matcher: Matcher, *, max_memtable_rows: int | None = None, max_small_rows: int | None = None
 ) -> None:
-    """Have a matcher with few subscriptions file them as one with very many does.
+    """Lower limits of a matcher, so that few subscriptions make many segments.
 
     Parameters
     ----------
     matcher
         A matcher without subscriptions.
     max_memtable_rows
-        How many of the subscriptions that came last may be outside segments.
-    small
-        How many subscriptions a segment may have that a change makes anew at once.
+        Number of subscriptions at which the memtable is flushed.
+    max_small_rows
+        Number of subscriptions up to which the newest segment absorbs a flushed memtable.
     """
     segments = matcher._segments
     segments.max_memtable_rows = (
         segments.max_memtable_rows if max_memtable_rows is None else max_memtable_rows
     )
-    segments.small = segments.small if small is None else small
+    segments.max_small_rows = (
+        segments.max_small_rows if max_small_rows is None else max_small_rows
+    )

@@ -74,7 +74,7 @@ class Sequences(RuleBasedStateMachine):
     def begin(self, index: str, most_recent: int, most_small: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
-        keep_segments_small(self.matcher, max_memtable_rows=most_recent, small=most_small)
+        keep_segments_small(self.matcher, max_memtable_rows=most_recent, max_small_rows=most_small)
         self.model: dict[str, Kept] = {}
         self.folder = Path(tempfile.mkdtemp())
 

@@ -116,7 +116,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     merging, go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, go_on))
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable_rows=1, small=0)
+    keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
     matcher.subscribe("differs", "n < 0")
@@ -139,7 +139,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "_MAX_SEGMENTS", 3)
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable_rows=1, small=0)
+    keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
         assert len(matcher.view().snapshot()) <= 4
@@ -164,7 +164,7 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
 def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "LAST_VERSION", 5)
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable_rows=3, small=0)
+    keep_segments_small(matcher, max_memtable_rows=3, max_small_rows=0)
     for k in range(40):
         matcher.subscribe(f"s{k}", "n > 0")
         if k % 3:
@@ -179,7 +179,7 @@ def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.Monk
     merging, go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, go_on))
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable_rows=1, small=0)
+    keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
@@ -328,7 +328,7 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
 
 def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
     matcher = Matcher()
-    keep_segments_small(matcher, small=0)
+    keep_segments_small(matcher, max_small_rows=0)
     for part in range(30):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
         matcher.subscribe_many(rows)

@@ -35,7 +35,7 @@ def test_what_trickles_in_among_events_is_one_small_segment() -> None:
 def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
     rng = random.Random(3)
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable_rows=2, small=most_small)
+    keep_segments_small(matcher, max_memtable_rows=2, max_small_rows=most_small)
     there: dict[str, int] = {}
     for k in range(150):
         id = f"s{rng.randrange(30)}"

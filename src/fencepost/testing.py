@@ -128,6 +128,4 @@ def keep_segments_small(
     segments.max_memtable_rows = (
         segments.max_memtable_rows if max_memtable_rows is None else max_memtable_rows
     )
-    segments.max_small_rows = (
-        segments.max_small_rows if max_small_rows is None else max_small_rows
-    )
+    segments.max_small_rows = segments.max_small_rows if max_small_rows is None else max_small_rows

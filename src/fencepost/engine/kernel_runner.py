@@ -92,7 +92,7 @@ class _Desk:
                 segments=self._segments,
                 scratch=self._room.struct_ref,
                 events=events,
-                joined_items=self.layout.joined,
+                joined_items=self.layout.joined_items,
                 stops=stops,
                 answer=self.answer,
                 max_abs_x=max_x,

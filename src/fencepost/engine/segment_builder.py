@@ -350,9 +350,7 @@ def _build_equality_postings(
     return distinct, start, owners[order].astype(np.uint32)
 
 
-def _equality_keys(
-    space: int, columns: NDArray[Any], values: NDArray[Any]
-) -> NDArray[np.uint64]:
+def _equality_keys(space: int, columns: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the keys of values: see `segment_search.equality_key`."""
     high = np.uint64(space << 62) | columns.astype(np.uint64) << np.uint64(32)
     keys: NDArray[np.uint64] = high | values.astype(np.uint64)

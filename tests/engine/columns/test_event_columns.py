@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
 from fencepost.engine import ColumnRegistry, FilterTable, encode_events
-from fencepost.engine.columns.event_columns import scaled, split
+from fencepost.engine.columns.event_columns import scale_to_double_doubles, to_double_doubles
 from fencepost.events import EventTable, to_double_double
 from fencepost.filters import to_filters
 from tests.engine.strategies import TEXT_EXPRESSIONS, examples, tables
@@ -23,7 +23,7 @@ INTEGERS = st.one_of(st.sampled_from(EDGES), st.integers(-(2**63), 2**63 - 1))
 
 @given(st.lists(INTEGERS, min_size=1, max_size=8))
 def test_integers_are_split_into_their_nearest_double_and_the_rest(numbers: list[int]) -> None:
-    first, rest = split(np.array(numbers, np.int64))
+    first, rest = to_double_doubles(np.array(numbers, np.int64))
     assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [
         to_double_double(n) for n in numbers
     ]
@@ -31,7 +31,7 @@ def test_integers_are_split_into_their_nearest_double_and_the_rest(numbers: list
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8))
 def test_unsigned_integers_are_split_too(numbers: list[int]) -> None:
-    first, rest = split(np.array(numbers, np.uint64))
+    first, rest = to_double_doubles(np.array(numbers, np.uint64))
     assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [
         to_double_double(n) for n in numbers
     ]
@@ -41,7 +41,7 @@ def test_unsigned_integers_are_split_too(numbers: list[int]) -> None:
 @example([-(2**63)], 10**9)
 @example([-(2**63), 5], 10**3)
 def test_times_of_any_unit_are_exact(numbers: list[int], factor: int) -> None:
-    first, rest = scaled(np.array(numbers, np.int64), factor)
+    first, rest = scale_to_double_doubles(np.array(numbers, np.int64), factor)
     for number, a, b in zip(numbers, first.tolist(), rest.tolist(), strict=True):
         assert Fraction(a) + Fraction(b) == number * factor
         assert a == float(number * factor)

@@ -97,8 +97,8 @@ def written(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | N
     else:
         encode_events: Any = lay_out_unchecked
         shapes, usable = encode_events(*rest, *layout.limits)
-    if layout.joined[0] < layout.joined[1]:
-        split_joined_items(layout.joined, layout.events.text, layout.events.item_start)
+    if layout.joined_items[0] < layout.joined_items[1]:
+        split_joined_items(layout.joined_items, layout.events.text, layout.events.item_start)
     return layout.events._replace(shapes=shapes) if usable else None
 
 

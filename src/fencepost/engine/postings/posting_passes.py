@@ -278,9 +278,7 @@ class _SignedFilters(NamedTuple):
     sets: Ints  # of these columns
 
 
-def post_by_signatures(
-    numbered: NumberedFilters, plan: Plan, word_count: int
-) -> SignaturePostings:
+def post_by_signatures(numbered: NumberedFilters, plan: Plan, word_count: int) -> SignaturePostings:
     """Post filters under signatures where that costs less than their access path.
 
     word_count : number of words before the signature keys.
@@ -304,9 +302,7 @@ def post_by_signatures(
     is_cheaper = selectivity.astype(np.float32) * cost_factor <= plan.costs()
     is_cheaper &= (member_count > 0) & (member_count + has_box > 1)
     members = members[is_cheaper[owner[members]]]
-    members, signed, signature_start, signature_columns = _choose_signatures(
-        checks, owner, members
-    )
+    members, signed, signature_start, signature_columns = _choose_signatures(checks, owner, members)
     spatial = plan.place[signed.filters]
     # A box that crosses the antimeridian becomes the hull of its two parts. Filters without a box
     # have the check -1, which picks the last row.

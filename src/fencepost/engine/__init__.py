@@ -2,45 +2,39 @@
 
 - `columns/`: Events as columns, and the kinds of checks that compare them
 - `explain/`: Why an event matches a subscription or not
-- `postings/`: Postings: filters under the words and strings that they need
-- `regions/`: Regions of filters, as an index that a kernel walks
-- `storage/`: An index on disk: its manifest, its segment files, the folder that holds both
+- `postings/`: Postings: filters stored under the words and strings that they need
+- `regions/`: The region index: regions that filters relate events to
+- `storage/`: An index on disk: a manifest, and a folder for each segment
 - `access_paths`: By which of its checks each filter is found
 - `batch`: Matching many events at once: tables in, an Arrow table of pairs out
-- `bounding_boxes`: Where an event must be for a check about its geometry to be true: one box or,
-  across the antimeridian, two
-- `bulk_columns`: Columns of subscriptions as arrays: values to compare with, and lists of
-  keywords
-- `bulk_loading`: Subscriptions given as columns: straight to a table of filters, without parsing
+- `bounding_boxes`: `BoundingBoxes`: the boxes that an event must meet for checks to be true
+- `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
+- `bulk_loading`: `ColumnSubscriptions`: a table of filters from columns, without parsing
 - `decompiler`: The condition of a subscription, put together from its checks: for those added as
   columns
 - `event_sampler`: Some of the events that went by, from which the planner learns what events are
   like
 - `executors`: What stands behind a `Matcher`: ways to find the subscriptions that events answer
-- `filter_table`: Filters as rows of a table: what a segment is built from, and merged from
+- `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
 - `index_registry`: The indexes of a `Matcher` by name, and what makes an engine of one
 - `kernel_runner`: Running the matching kernel over a segment, and distances too close to call
 - `matcher`: `Matcher`: subscriptions in, events past, the ids of those that match out
-- `memtable`: The memtable: the subscriptions that came last, in arrays that grow
-- `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes, and nothing
-  else
+- `memtable`: `Memtable`: the newest subscriptions, searchable at once, in arrays that grow
+- `merge_policy`: Pure functions from the sizes of segments to the neighbours to merge
 - `progress`: A progress bar for calls that may take a minute
 - `ranking`: How well the subscriptions that an event answers fit it: `docs/ranking.md` is the
   rule
 - `relate`: `relate` and its batch forms: geometries in, relations out
 - `requirements`: What events must have to match subscriptions: for routing, and for safe regions
-- `segment`: Segments: subscriptions as flat arrays, and the names that belong to their rows
-- `segment_builder`: Building an immutable segment of subscriptions from a table of filters
-- `segment_manager`: The subscriptions of a matcher: the memtable, the segments, and where each id
-  is
-- `segment_view`: `SegmentView`: what other packages may read of a matcher's subscriptions and
-  segments
-- `segment_words`: What subscriptions of a segment name and where they want events to be, read
-  from its arrays
+- `segment`: `Segment`: subscriptions as flat arrays, with the id and subscriber of each row
+- `segment_builder`: Builds the arrays of a segment from a table of filters
+- `segment_manager`: `SegmentManager`: the memtable and the segments of a matcher, and their merges
+- `segment_view`: `SegmentView`: through which other packages read subscriptions and segments
+- `segment_words`: Reads the keywords and spatial bounds of subscriptions from a segment
 - `selectivity`: How many of the events are expected to pass a check: its *share*
 - `simplify`: What expressions can do without: `simplify` for one, `simplify_many` for
   subscriptions
-- `snapshot`: Snapshots: the segments of a matcher, and its memtable, as they were at one version
+- `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
 - `subscriptions`: What a subscription is, and subscriptions read from expressions and tables
 """
 

@@ -4,8 +4,8 @@ An entry also names the array of events that holds the column of the check. Boun
 are derived in `kernels/index/check_boxes`. What the item of a row refers to, and how a row is
 evaluated, is in `kernels/match/check_evaluation`.
 
-To add a kind, add a class to `filters/checks`, a rule that makes it to `filters/normal_form`, a code
-and a branch to `kernels/match/check_evaluation`, and an entry here.
+To add a kind, add a class to `filters/checks`, a rule that makes it to `filters/normal_form`, a
+code and a branch to `kernels/match/check_evaluation`, and an entry here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bounding boxes of checks: whatever satisfies a check meets its box, by the reference."""
+"""Bounding boxes of checks: an event that satisfies a check, by the reference, meets its box."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NEAR = [function.name for function in ast.NearFunction]
 SPATIAL = [function.name for function in ast.SpatialFunction]
 
 
-def places(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
-    """Of the only check of an expression."""
+def boxes_of(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
+    """Return the boxes of an expression of one check."""
     table = FilterTable(ColumnRegistry(space=space), use_postings=False)
     table.add(0, to_filters(parse(text, space), space))
     arrays = table.arrays()
@@ -29,16 +29,16 @@ def places(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
     return bounding_boxes_of(arrays.checks, arrays.shapes.arrays)
 
 
-def meets(found: BoundingBoxes, bounds: tuple[float, ...], itself: shapely.Geometry | None) -> bool:
-    """Whether an event of these bounds, and if it must the event itself, meets a box."""
-    boxes = np.concatenate((found.boxes, found.beyond))
-    x0, y0, x1, y1 = bounds
-    here = boxes[
+def meets(expected: BoundingBoxes, geometry: shapely.Geometry) -> bool:
+    """Return whether the bounds of a geometry, or where needed the geometry itself, meet a box."""
+    boxes = np.concatenate((expected.boxes, expected.beyond))
+    x0, y0, x1, y1 = geometry.bounds
+    met = boxes[
         (boxes[:, 0] <= x1) & (boxes[:, 2] >= x0) & (boxes[:, 1] <= y1) & (boxes[:, 3] >= y0)
     ]
-    if not found.must_meet_box()[0] or not np.isfinite(here).all():
-        return len(here) > 0
-    return any(shapely.box(*box).intersects(itself) for box in here)
+    if not expected.must_meet_box()[0] or not np.isfinite(met).all():
+        return len(met) > 0
+    return any(shapely.box(*box).intersects(geometry) for box in met)
 
 
 @given(
@@ -51,22 +51,22 @@ def meets(found: BoundingBoxes, bounds: tuple[float, ...], itself: shapely.Geome
     GEOMETRIES,
 )
 @examples(300)
-def test_what_satisfies_a_check_meets_its_box(
-    negation: str, asked: tuple[str, str], literal: str, event: shapely.Geometry
+def test_an_event_that_satisfies_a_check_meets_its_box(
+    negation: str, call: tuple[str, str], literal: str, event: shapely.Geometry
 ) -> None:
-    function, distance = asked
+    function, distance = call
     text = f"{negation}{function}(g, {literal}{distance})"
-    found = places(text)
-    if evaluate(parse(text), {"g": event}) is True and found.kinds[0]:
-        assert meets(found, event.bounds, event)
+    boxes = boxes_of(text)
+    if evaluate(parse(text), {"g": event}) is True and boxes.kinds[0]:
+        assert meets(boxes, event)
 
 
 @pytest.mark.parametrize("function", NEAR)
 @pytest.mark.parametrize("negated", [False, True])
-def test_only_what_asks_to_be_near_has_a_box(function: str, negated: bool) -> None:
+def test_a_distance_check_has_a_box_if_it_means_nearness(function: str, negated: bool) -> None:
     text = f"{'NOT ' if negated else ''}{function}(g, POINT(1 1), 2)"
     far = evaluate(parse(text), {"g": shapely.Point(900, 900)})
-    assert bool(places(text).kinds[0]) is (far is False)
+    assert bool(boxes_of(text).kinds[0]) is (far is False)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_only_what_asks_to_be_near_has_a_box(function: str, negated: bool) -> No
         ("S_CLOSER(g, POINT(10 89.9), 50000)", (-170.0, 89.9)),
     ],
 )
-def test_boxes_on_the_ellipsoid_go_on_beyond_the_antimeridian(
+def test_boxes_on_the_ellipsoid_continue_beyond_the_antimeridian(
     text: str, event: tuple[float, float]
 ) -> None:
     point = shapely.Point(event)
     assert evaluate(parse(text, Space.WGS84), {"g": point}, space=Space.WGS84) is True
-    assert meets(places(text, Space.WGS84), point.bounds, point)
+    assert meets(boxes_of(text, Space.WGS84), point)

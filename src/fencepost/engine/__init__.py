@@ -1,41 +1,39 @@
-"""The engine: subscriptions in segments, events past them, the ids of those that match.
+"""The engine: `Matcher`, its segments, and everything that a match or a change of them needs.
 
 - `columns/`: Events as columns, and the kinds of checks that compare them
-- `explain/`: Why an event matches a subscription or not
+- `explain/`: Explanations: why an event matches a subscription or not, and the access paths
 - `postings/`: Postings: filters stored under the words and strings that they need
 - `regions/`: The region index: regions that filters relate events to
 - `storage/`: An index on disk: a manifest, and a folder for each segment
-- `access_paths`: By which of its checks each filter is found
-- `batch`: Matching many events at once: tables in, an Arrow table of pairs out
-- `bounding_boxes`: `BoundingBoxes`: the boxes that an event must meet for checks to be true
+- `access_paths`: The planner, which chooses the check by which events find each filter
+- `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
+- `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
+  true
 - `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
 - `bulk_loading`: `ColumnSubscriptions`: a table of filters from columns, without parsing
-- `decompiler`: The condition of a subscription, put together from its checks: for those added as
-  columns
-- `event_sampler`: Some of the events that went by, from which the planner learns what events are
-  like
-- `executors`: What stands behind a `Matcher`: ways to find the subscriptions that events answer
+- `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
+- `event_sampler`: `EventSampler`: a sample of recent events, for the planner
+- `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
 - `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
-- `index_registry`: The indexes of a `Matcher` by name, and what makes an engine of one
-- `kernel_runner`: Running the matching kernel over a segment, and distances too close to call
-- `matcher`: `Matcher`: subscriptions in, events past, the ids of those that match out
+- `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
+- `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
+- `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back
 - `memtable`: `Memtable`: the newest subscriptions, searchable at once, in arrays that grow
-- `merge_policy`: Pure functions from the sizes of segments to the neighbours to merge
-- `progress`: A progress bar for calls that may take a minute
-- `ranking`: How well the subscriptions that an event answers fit it: `docs/ranking.md` is the
-  rule
-- `relate`: `relate` and its batch forms: geometries in, relations out
-- `requirements`: What events must have to match subscriptions: for routing, and for safe regions
+- `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes
+- `progress`: `progress_steps`: a progress bar for calls that may take a minute
+- `ranking`: Scores of matches, by which `Matcher.rank` orders them; `docs/ranking.md` has the rule
+- `relate`: `relate` and its batch forms: the topological relations of geometries
+- `requirements`: `Requirements`: what events must have to match subscriptions
 - `segment`: `Segment`: subscriptions as flat arrays, with the id and subscriber of each row
 - `segment_builder`: Builds the arrays of a segment from a table of filters
 - `segment_manager`: `SegmentManager`: the memtable and the segments of a matcher, and their merges
 - `segment_view`: `SegmentView`: through which other packages read subscriptions and segments
 - `segment_words`: Reads the keywords and spatial bounds of subscriptions from a segment
-- `selectivity`: How many of the events are expected to pass a check: its *share*
-- `simplify`: What expressions can do without: `simplify` for one, `simplify_many` for
+- `selectivity`: `CheckEstimates`: the access path and the estimated selectivity of each check
+- `simplify`: `simplify` drops redundant parts of an expression; `simplify_many`, of many
   subscriptions
 - `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
-- `subscriptions`: What a subscription is, and subscriptions read from expressions and tables
+- `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
 """
 
 from __future__ import annotations

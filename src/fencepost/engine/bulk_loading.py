@@ -254,7 +254,7 @@ class ColumnSubscriptions:
         return np.arange(base, base + len(sets.start) - 1)
 
     def _read_keywords(self, attribute: str, lists: Any) -> tuple[RaggedRows, RaggedRows]:
-        """Return for each row the items that a list must have, and the words that a text must have."""
+        """Return for each row the items that a list needs, and the words that a text needs."""
         what = f"keywords[{attribute!r}]"
         self._check_length(what, lists)
         keyword_rows, keywords = read_lists(what, lists)

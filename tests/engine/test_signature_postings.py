@@ -237,8 +237,8 @@ def test_filters_that_postings_decide_are_no_candidates() -> None:
 def test_rare_signatures_are_not_posted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posting_passes, "_MAX_SIGNATURES", 2)
     matcher = Matcher()
-    for k, (first, second) in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
-        matcher.subscribe(str(k), f"{first} = 'x' AND {second} = 'y'")
+    for k, columns in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
+        matcher.subscribe(str(k), f"{columns[0]} = 'x' AND {columns[1]} = 'y'")
     assert paths(matcher) == {"signature": 5, "equality": 2}
     assert matcher.match({"a": "x", "b": "y", "c": "y"}) == ["0", "1", "2", "5"]
     assert matcher.match({"c": "x", "d": "y", "b": "x"}) == ["3", "4", "6"]

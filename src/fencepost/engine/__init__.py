@@ -27,7 +27,7 @@
 - `segment`: `Segment`: subscriptions as flat arrays, with the id and subscriber of each row
 - `segment_builder`: Builds the arrays of a segment from a table of filters
 - `segment_manager`: `SegmentManager`: the memtable and the segments of a matcher, and their merges
-- `segment_view`: `SegmentView`: through which other packages read subscriptions and segments
+- `segment_view`: `SegmentView`: lets other packages read subscriptions and segments
 - `segment_words`: Reads the keywords and spatial bounds of subscriptions from a segment
 - `selectivity`: `CheckEstimates`: the access path and the estimated selectivity of each check
 - `simplify`: `simplify` drops redundant parts of an expression; `simplify_many`, of many

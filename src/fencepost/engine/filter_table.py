@@ -89,7 +89,7 @@ class TemplateRows:
         self.posting_columns = _posting_columns(terms, [row[4] for row in rows])
 
     def pack(self, bounds: Sequence[float], first_set: int = 0, first_shape: int = 0) -> bytes:
-        """Pack the rows of one expression, whose sets and shapes have numbers from these on."""
+        """Pack the rows of one expression; its sets and shapes are numbered from these on."""
         fields = self._fields.copy()
         fields[_LOW::_FIELDS] = bounds[::2]
         fields[_HIGH::_FIELDS] = bounds[1::2]

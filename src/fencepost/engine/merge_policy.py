@@ -67,7 +67,9 @@ def find_merge(
 
 
 def find_merge_at_rest(sizes: Sequence[SegmentSize], awaited: bool) -> range | None:
-    """Return the oldest segment not much larger than all younger ones, and these, or None.
+    """Return the segments to merge at rest, or None.
+
+    The first is the oldest segment that is not much larger than all younger segments together.
 
     awaited : whether a caller waits for the merge.
     """
@@ -110,7 +112,7 @@ def find_all_merges(
 
 
 def _small_run(sizes: Sequence[SegmentSize], small_rows: int) -> range | None:
-    """Return the newest small segment that absorbs no more, and those before it.
+    """Return the newest small segment that absorbs no more, and the segments before it.
 
     The last segment is left out: it may still absorb the next memtable.
     """

@@ -1,4 +1,4 @@
-"""`SegmentView`: through which other packages read a matcher's subscriptions and segments."""
+"""`SegmentView`: lets other packages read a matcher's subscriptions and segments."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 `post_by_keywords` posts filters under keywords. A posting also holds the bounding box of the
 filter, a string that it needs in another column, and the bounds of a number.
 
-`post_by_signatures` posts filters that need strings in two columns, or in one and a bounding box.
+`post_by_signatures` posts filters that need strings in several columns, or a string and a box.
 Few events find such a filter under all of its strings at once. An attribute may be one of several
 strings, so there is a posting for each combination of them, with the filter's box.
 """
@@ -51,7 +51,7 @@ class KeywordPostings(NamedTuple):
 
 
 def post_by_keywords(numbered: NumberedFilters, plan: Plan) -> KeywordPostings:
-    """Post the filters that need words, each under those of its check with the most words."""
+    """Post the filters that need words, each under the words of one check."""
     checks, set_start = numbered.checks, numbered.set_start
     keyword_check = _keyword_checks(numbered)
     filters = np.flatnonzero(keyword_check >= 0)
@@ -135,7 +135,11 @@ def add_number_bounds(rows: PostingRows, numbered: NumberedFilters, plan: Plan) 
 
 
 def _keyword_checks(numbered: NumberedFilters) -> Ints:
-    """Return the check of each filter that needs the most words, or -1."""
+    """Return the check of each filter under whose words it is posted, or -1.
+
+    A check that needs all of its words is better than a check that needs any of them. Of the former
+    the check with the most words is best, of the latter the check with the fewest.
+    """
     checks = numbered.checks
     function = checks["function"]
     usable = np.flatnonzero(

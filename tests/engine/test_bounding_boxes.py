@@ -1,4 +1,4 @@
-"""Bounding boxes of checks: an event that satisfies a check, by the reference, meets its box."""
+"""Bounding boxes of checks: events that satisfy a check, by the reference, meet its box."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPATIAL = [function.name for function in ast.SpatialFunction]
 
 
 def boxes_of(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
-    """Return the boxes of an expression of one check."""
+    """Return the boxes of the only check of an expression."""
     table = FilterTable(ColumnRegistry(space=space), use_postings=False)
     table.add(0, to_filters(parse(text, space), space))
     arrays = table.arrays()
@@ -29,14 +29,14 @@ def boxes_of(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
     return bounding_boxes_of(arrays.checks, arrays.shapes.arrays)
 
 
-def meets(expected: BoundingBoxes, geometry: shapely.Geometry) -> bool:
-    """Return whether the bounds of a geometry, or where needed the geometry itself, meet a box."""
-    boxes = np.concatenate((expected.boxes, expected.beyond))
-    x0, y0, x1, y1 = geometry.bounds
-    met = boxes[
-        (boxes[:, 0] <= x1) & (boxes[:, 2] >= x0) & (boxes[:, 1] <= y1) & (boxes[:, 3] >= y0)
-    ]
-    if not expected.must_meet_box()[0] or not np.isfinite(met).all():
+def meets(
+    boxes: BoundingBoxes, bounds: tuple[float, ...], geometry: shapely.Geometry | None
+) -> bool:
+    """Return whether the bounds of an event meet a box, and, if they must, also its geometry."""
+    both = np.concatenate((boxes.boxes, boxes.beyond))
+    x0, y0, x1, y1 = bounds
+    met = both[(both[:, 0] <= x1) & (both[:, 2] >= x0) & (both[:, 1] <= y1) & (both[:, 3] >= y0)]
+    if not boxes.must_meet_box()[0] or not np.isfinite(met).all():
         return len(met) > 0
     return any(shapely.box(*box).intersects(geometry) for box in met)
 
@@ -51,19 +51,19 @@ def meets(expected: BoundingBoxes, geometry: shapely.Geometry) -> bool:
     GEOMETRIES,
 )
 @examples(300)
-def test_an_event_that_satisfies_a_check_meets_its_box(
-    negation: str, call: tuple[str, str], literal: str, event: shapely.Geometry
+def test_events_that_satisfy_a_check_meet_its_box(
+    negation: str, function_and_distance: tuple[str, str], literal: str, event: shapely.Geometry
 ) -> None:
-    function, distance = call
+    function, distance = function_and_distance
     text = f"{negation}{function}(g, {literal}{distance})"
     boxes = boxes_of(text)
     if evaluate(parse(text), {"g": event}) is True and boxes.kinds[0]:
-        assert meets(boxes, event)
+        assert meets(boxes, event.bounds, event)
 
 
 @pytest.mark.parametrize("function", NEAR)
 @pytest.mark.parametrize("negated", [False, True])
-def test_a_distance_check_has_a_box_if_it_means_nearness(function: str, negated: bool) -> None:
+def test_only_checks_for_nearness_have_a_box(function: str, negated: bool) -> None:
     text = f"{'NOT ' if negated else ''}{function}(g, POINT(1 1), 2)"
     far = evaluate(parse(text), {"g": shapely.Point(900, 900)})
     assert bool(boxes_of(text).kinds[0]) is (far is False)
@@ -84,4 +84,4 @@ def test_boxes_on_the_ellipsoid_continue_beyond_the_antimeridian(
 ) -> None:
     point = shapely.Point(event)
     assert evaluate(parse(text, Space.WGS84), {"g": point}, space=Space.WGS84) is True
-    assert meets(boxes_of(text, Space.WGS84), point)
+    assert meets(boxes_of(text, Space.WGS84), point.bounds, point)

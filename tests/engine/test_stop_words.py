@@ -1,4 +1,4 @@
-"""Stop words: dropped from texts, and from keywords that are compared with texts."""
+"""Stop words: ignored in texts and in keywords compared with texts, and nowhere else."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
 VALUES = st.one_of(st.none(), TEXTS, st.lists(st.sampled_from(WORDS), max_size=4))
 
 
-def matches_by_reference(expression: str, event: dict[str, object], stop_words: list[str]) -> bool:
-    """Return what the reference says, given the tokens to drop."""
-    tokens = {token for word in stop_words for token in word.casefold().split()}
+def by_definition(expression: str, event: dict[str, object], stop_words: list[str]) -> bool:
+    """Return whether an event matches by the reference, which gets the ignored tokens."""
+    tokens = {token for words in stop_words for token in words.casefold().split()}
     return matches(parse(expression), event, tokens)
 
 
@@ -48,16 +48,12 @@ def matches_by_reference(expression: str, event: dict[str, object], stop_words: 
 @examples(60)
 @example(["A_OVERLAPS(t, ('the'))", "A_CONTAINS(t, ('the', 'cat'))"], ["cat", ["cat"]], ["The"])
 @example(["A_CONTAINEDBY(t, ('dog'))", "A_EQUALS(t, ('the'))"], ["the", ["the"], ""], ["the"])
-def test_every_index_drops_stop_words(
+def test_every_index_ignores_stop_words(
     expressions: list[str], values: list[object], stop_words: list[str]
 ) -> None:
     events = [{"t": value} for value in values]
     expected = [
-        [
-            str(k)
-            for k, text in enumerate(expressions)
-            if matches_by_reference(text, event, stop_words)
-        ]
+        [str(k) for k, text in enumerate(expressions) if by_definition(text, event, stop_words)]
         for event in events
     ]
     for index in INDEXES:
@@ -75,13 +71,9 @@ def test_every_index_drops_stop_words(
 
 @given(EXPRESSIONS, st.lists(TEXTS, min_size=1), STOP_WORDS)
 @examples(60)
-def test_tables_of_texts_drop_stop_words(
-    expression: str, texts: list[str], stop_words: list[str]
-) -> None:
+def test_tables_of_texts(expression: str, texts: list[str], stop_words: list[str]) -> None:
     expected = [
-        k
-        for k, text in enumerate(texts)
-        if matches_by_reference(expression, {"t": text}, stop_words)
+        k for k, text in enumerate(texts) if by_definition(expression, {"t": text}, stop_words)
     ]
     for index in INDEXES:
         matcher = Matcher(index=index, stop_words=stop_words)
@@ -93,24 +85,22 @@ def test_tables_of_texts_drop_stop_words(
 @examples(300)
 @example("A_OVERLAPS(t, ('the')) AND A_OVERLAPS(t, ('the', 'cat'))", "dog", ["the"])
 @example("A_EQUALS(t, ('the')) AND A_EQUALS(t, ('a dog'))", "", ["the", "a", "dog"])
-def test_simplify_knows_stop_words(expression: str, value: object, stop_words: list[str]) -> None:
+def test_simplified_for_the_same_stop_words(
+    expression: str, value: object, stop_words: list[str]
+) -> None:
     shorter = simplify(expression, stop_words=stop_words).expression
     event = {"t": value}
-    assert matches_by_reference(shorter, event, stop_words) == matches_by_reference(
-        expression, event, stop_words
-    )
+    assert by_definition(shorter, event, stop_words) == by_definition(expression, event, stop_words)
 
 
 @given(EXPRESSIONS, VALUES, STOP_WORDS)
-def test_evaluate_condition_drops_stop_words(
-    expression: str, value: object, stop_words: list[str]
-) -> None:
+def test_conditions_one_by_one(expression: str, value: object, stop_words: list[str]) -> None:
     condition, tokenizer = parse(expression), Tokenizer.without(stop_words)
     expected = evaluate(condition, {"t": value}, tokenizer.stop_words)
     assert evaluate_condition(condition, EventValues({"t": value}, tokenizer)) is expected
 
 
-def test_keyword_columns_drop_stop_words() -> None:
+def test_columns_of_keywords() -> None:
     matcher = Matcher(stop_words=["The"])
     matcher.subscribe_columns(["a", "b"], keywords={"t": [["the cat"], ["the"]]})
     assert matcher.match({"t": "Cat!"}) == ["a", "b"]
@@ -133,6 +123,6 @@ def test_stop_words_are_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["the", [1], None, 5, [None]])
-def test_stop_words_must_be_a_list_of_strings(wrong: object) -> None:
+def test_invalid_stop_words(wrong: object) -> None:
     with pytest.raises(ModelError, match="must be a list of strings"):
         Matcher(stop_words=wrong)  # type: ignore[arg-type]

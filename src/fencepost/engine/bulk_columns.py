@@ -49,6 +49,7 @@ _TYPES = {
     int: pa.int64(),
     float: pa.float64(),
 }
+_LIST_TYPES = (list, tuple, set, frozenset, np.ndarray)
 
 
 class Values(NamedTuple):
@@ -168,9 +169,6 @@ def _finite_number(value: object) -> Any:
     if number is None or (isinstance(number, float) and not np.isfinite(number)):
         return None
     return number if value_types.is_exact_double_double(number) else None
-
-
-_LIST_TYPES = (list, tuple, set, frozenset, np.ndarray)
 
 
 class RaggedRows(NamedTuple):

@@ -439,7 +439,7 @@ def _has_list(terms: Filter) -> bool:
 def _shapes_ref(geometries: Sequence[object]) -> Any:
     """Return a struct reference of the shapes of geometries.
 
-    Raises GeometryError for the first unusable geometry.
+    Raise GeometryError for the first geometry that cannot be read.
     """
     unchecked = [
         shape for geometry in geometries if (shape := read_unchecked(geometry)) is not None

@@ -82,7 +82,7 @@ class SegmentManager:
         self._memtable = Memtable(columns, 1)
         self._serial = 1
         self._snapshot = Snapshot((), 0)
-        self._merge_done = threading.Condition(self.lock)
+        self._segments_changed = threading.Condition(self.lock)  # by a writer or by a merge
         self._merger: threading.Thread | None = None
         self._merging: list[Segment] = []  # the segments that the merger merges now
         self._failure: BaseException | None = None  # the error of the last merge, if it failed
@@ -152,7 +152,7 @@ class SegmentManager:
     def find(self, id: object) -> tuple[SegmentReader, int]:
         """Return the segment and row of a subscription, which may be expired.
 
-        Raises ModelError if the id is unknown.
+        Raise ModelError if the id is unknown.
         """
         with self.lock:
             location = self._locate(id) if isinstance(id, str) else None
@@ -320,9 +320,9 @@ class SegmentManager:
         if self._merger is None or not self._merger.is_alive():
             self._merger = threading.Thread(target=self._merge_all, daemon=True)
             self._merger.start()
-        self._merge_done.notify_all()
+        self._segments_changed.notify_all()
         while len(self._segments) > _MAX_SEGMENTS and self._merger.is_alive():
-            self._merge_done.wait(1.0)
+            self._segments_changed.wait(1.0)
 
     def _merge_all(self) -> None:
         """Merge until no merge remains; the background thread runs this."""
@@ -352,7 +352,7 @@ class SegmentManager:
             with self.lock:
                 self._swap_in(old, merged, rows)
                 self._merging = []
-                self._merge_done.notify_all()
+                self._segments_changed.notify_all()
 
     def _sizes(self) -> list[SegmentSize]:
         return [SegmentSize(len(segment), segment.deleted_count) for segment in self._segments]
@@ -372,7 +372,7 @@ class SegmentManager:
         while self._find_merge_at_rest() is not None:
             before = self._snapshot
             if not self._compacting:
-                self._merge_done.wait(_REST_S)
+                self._segments_changed.wait(_REST_S)
             urgent = self._find_urgent_merge()
             if urgent is not None:
                 return urgent

@@ -51,13 +51,13 @@ from fencepost.geometry.space import Space
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.text.like import compile_pattern
 
-_ARRAYS = tuple(ArrayFunction)
+_ARRAY_FUNCTIONS = tuple(ArrayFunction)
 _MASKS = {
     function: tuple(spatial_relations.relation_mask(function, d) for d in range(3))
     for function in SpatialFunction
 }
 _NO_PAIR: DoubleDouble = (0.0, 0.0)
-_ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
+_ARRAY_FUNCTION_CODES = {function: code for code, function in enumerate(_ARRAY_FUNCTIONS)}
 
 
 class CheckFields(NamedTuple):
@@ -191,14 +191,14 @@ def _encode_list(check: ListCheck, writer: CheckWriter) -> CheckFields:
     strings = [literal.value for literal in check.items.items if isinstance(literal, String)]
     writer.add_set([word_key(word) for word in writer.columns.tokenizer.keywords(strings)])
     flags = (len(strings) == len(check.items.items)) * check_evaluation.TOKENS
-    return CheckFields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
+    return CheckFields(item=item, flags=flags, function=_ARRAY_FUNCTION_CODES[check.function])
 
 
 def _decode_list(row: np.void, column: Column, reader: CheckReader) -> Check:
     """Decode a check of a list of strings: subscriptions added as columns have no other items."""
     keys = sorted(reader.set_at(int(row["item"])))
     items = ListLiteral(tuple(String(key[1:].decode("utf-8", "surrogatepass")) for key in keys))
-    return ListCheck(column, _ARRAYS[row["function"]], items)
+    return ListCheck(column, _ARRAY_FUNCTIONS[row["function"]], items)
 
 
 # -------------------------------------------------------------------------------------- geometries

@@ -25,7 +25,7 @@ from fencepost.engine.columns.event_items import (
     lists_from_values,
     string_spans_of,
 )
-from fencepost.events import value_types as values
+from fencepost.events import value_types
 from fencepost.events.event_values import EventValues, none_if_missing
 from fencepost.events.table import EventTable, Geometries
 from fencepost.events.tokenizer import Tokenizer
@@ -75,7 +75,7 @@ class EventColumnBuilder:
         return start
 
     def add_row_strings(self, writer: RowWriter) -> None:
-        """Append the text of a row writer, and move the offsets of its strings."""
+        """Append the text of a row writer, and shift the offsets of its strings."""
         base = self.add_text(writer.text[: writer.size])
         for row in writer.string_rows:
             present = self.string_start[row] >= 0
@@ -83,7 +83,7 @@ class EventColumnBuilder:
             self.string_stop[row, present] += base
 
     def add_lists(self, row: int, lists: ItemLists) -> None:
-        """Fill a row of the list columns."""
+        """Fill a row of the list columns, for all events."""
         self.list_kind[row] = lists.kind
         self.list_start[row] = lists.start + self.item_count
         self.list_stop[row] = lists.stop + self.item_count
@@ -393,6 +393,6 @@ def scale_to_double_doubles(
     limit = 2**62 // factor
     if len(integers) and integers.min() > -limit and integers.max() < limit:
         return to_double_doubles(integers.astype(np.int64) * factor)
-    pairs = [values.to_double_double(int(integer) * factor) for integer in integers]
+    pairs = [value_types.to_double_double(int(integer) * factor) for integer in integers]
     both = np.array(pairs, np.float64).reshape(-1, 2)
     return both[:, 0], both[:, 1]

@@ -147,7 +147,7 @@ def open_segments(
 ) -> tuple[tuple[Segment, ...], ColumnRegistry]:
     """Open some of the segments that a manifest names. Return them, and the index's columns.
 
-    Raises one of `DAMAGE_ERRORS` if a segment is damaged.
+    Raise one of `DAMAGE_ERRORS` if a segment is damaged.
     """
     columns = manifest.event_columns()
     for entry in entries:

@@ -12,9 +12,9 @@ are merged, which keeps that order.
   unless it is much larger than they are.
 - *At rest*, merging goes on until each segment is much larger than all younger segments together.
   Subscriptions that were loaded in parts, and are not changed afterwards, end in one segment.
-- *All at once* (`find_all_merges`), where each change of the segments costs a job: successive merges
-  of tiers are combined, so that each row is rewritten once. Partitions
-  of an index are left alone.
+- *All at once* (`find_all_merges`), where each change of the segments costs a job: successive
+  merges of tiers are combined, so that each row is rewritten once. Partitions of an index are left
+  alone.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _small_run(sizes: Sequence[SegmentSize], small_rows: int) -> range | None:
 
 
 def _tier_run(sizes: Sequence[SegmentSize], merge_factor: int) -> range | None:
-    """Return the newest `merge_factor` neighbours, none of a higher tier than the newest of them."""
+    """Return the newest `merge_factor` neighbours whose newest segment has the highest tier."""
     tiers = [_tier(size, merge_factor) for size in sizes]
     for stop in reversed(range(merge_factor, len(tiers) + 1)):
         if max(tiers[stop - merge_factor : stop]) == tiers[stop - 1]:

@@ -158,7 +158,7 @@ def empty_segment() -> SegmentArrays:
 
 
 def unbounded_lanes(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
-    """Return for each block a bit for each filter without a box.
+    """Return a bit mask for each block: the filters without a box.
 
     columns : of each filter, the geometry column that must meet its box; -1 without a box.
     """

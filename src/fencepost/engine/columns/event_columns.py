@@ -179,8 +179,8 @@ class RowWriter:
     Parameters
     ----------
     arrays : EventColumnBuilder or EventArrays
-        Of its arrays `number`, `number_rest`, `truth`, `missing`, `string_start` and `string_stop`,
-        each has a row for each column and an item for each event.
+        Has the arrays `number`, `number_rest`, `truth`, `missing`, `string_start` and
+        `string_stop`, with a row for each column and an item for each event.
     columns : sequence of (Storage, int, Column)
         The columns to be written, and the row of each in its array.
     count : int

@@ -147,5 +147,5 @@ def _prefix_counts(flags: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 
 def _starts_by_tree(tree: NDArray[np.int64], trees: int) -> NDArray[np.uint32]:
-    """Return where the items of each tree begin in a list sorted by tree, and the end of the list."""
+    """Return where the items of each tree begin in a list sorted by tree, and its end."""
     return np.searchsorted(tree, np.arange(trees + 1)).astype(np.uint32)

@@ -44,7 +44,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "lines that are cut where a block ends",
         {"formats.line_batches"},
     ),
-    "engine/test_combined.py": ("strings taken together", {"engine.postings.posting_passes"}),
+    "engine/test_signature_postings.py": (
+        "the limit of signatures",
+        {"engine.postings.posting_passes"},
+    ),
     "engine/test_bounding_boxes.py": ("boxes of checks", {"engine.bounding_boxes"}),
     "engine/columns/test_event_columns.py": (
         "exact numbers of any type",
@@ -88,7 +91,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "every limit and every name is documented",
         {"cql2.expression_limits", "cql2.keywords"},
     ),
-    "engine/test_format.py": (
+    "engine/test_index_format.py": (
         "files on disk, by the words of their specification",
         {
             "kernels.match.check_evaluation",
@@ -108,13 +111,19 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "geometry.readers.single_geometry",
         },
     ),
-    "engine/test_recent.py": ("what fails between two changes", {"engine.memtable"}),
+    "engine/test_memtable.py": ("an addition that fails", {"engine.memtable"}),
     "engine/test_simplify_many.py": (
         "many beside one by one",
         {"engine.simplify", "filters.covering.predicate_covering", "filters.simplifier"},
     ),
-    "engine/test_trickling.py": ("what becomes postings", {"engine.postings.keyword_postings"}),
-    "engine/test_words_and_strings.py": ("what becomes postings", {"kernels.index.posting_arrays"}),
+    "engine/test_segment_manager.py": (
+        "filters that become postings",
+        {"engine.postings.keyword_postings"},
+    ),
+    "engine/test_keyword_filters.py": (
+        "filters that become postings",
+        {"kernels.index.posting_arrays"},
+    ),
     "geometry/test_wkb.py": (
         "WKB beside Shapely",
         {

@@ -113,19 +113,19 @@ def make_multipolygons(rng: np.random.Generator, polygons: Geometries, parts: in
 def keep_segments_small(
     matcher: Matcher, *, max_memtable_rows: int | None = None, max_small_rows: int | None = None
 ) -> None:
-    """Make a matcher with few subscriptions use as many segments as one with very many.
+    """Lower limits of a matcher, so that few subscriptions make many segments.
 
     Parameters
     ----------
     matcher
         A matcher without subscriptions.
     max_memtable_rows
-        How many subscriptions the memtable may hold.
+        Number of subscriptions at which the memtable is flushed.
     max_small_rows
-        A new segment is merged at once with the newest one if both have at most this many rows.
+        Number of subscriptions up to which the newest segment absorbs a flushed memtable.
     """
     segments = matcher._segments
     segments.max_memtable_rows = (
         segments.max_memtable_rows if max_memtable_rows is None else max_memtable_rows
     )
-    segments.small = segments.small if max_small_rows is None else max_small_rows
+    segments.max_small_rows = segments.max_small_rows if max_small_rows is None else max_small_rows

@@ -1,4 +1,4 @@
-"""Geometry columns of tables: what the metadata of a field names, and structs that name nothing."""
+"""Geometry columns of tables: encodings named by metadata, and plain structs and lists."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ BOXES = [(0.0, 0.0, 3.0, 3.0), (2.0, 2.0, 7.5, 5.0), (6.0, 0.0, 9.0, 9.0), (0.0,
 
 
 def some(kind: str, count: int, seed: int) -> list[Any]:
-    """Geometries of one kind with coordinates that are quarters, and every fifth one null."""
+    """Return geometries of one kind, on quarters; every fifth is null."""
     random = np.random.default_rng(seed)
-    found: list[Any] = []
+    geometries: list[Any] = []
     for number in range(count):
         x, y = random.integers(0, 36, 2) / 4
         wide, high = random.integers(1, 8, 2) / 4
         box = shapely.box(x, y, x + wide, y + high)
         line = shapely.LineString([(x, y), (x + wide, y + high), (x + wide + 1, y)])
         hole = shapely.box(x + wide / 4, y + high / 4, x + wide / 2, y + high / 2)
-        found.append(
+        geometries.append(
             {
                 "point": shapely.Point(x, y),
                 "linestring": line,
@@ -42,11 +42,11 @@ def some(kind: str, count: int, seed: int) -> list[Any]:
             if number % 5 != 4
             else None
         )
-    return found
+    return geometries
 
 
 def stored(kind: str, geometries: Sequence[Any], layout: str) -> pa.Array:
-    """The plain lists and structs of a GeoArrow column, which name nothing."""
+    """Return the storage of a GeoArrow column: lists and structs without a name."""
     coordinates = ga.CoordType.SEPARATED if layout == "separated" else ga.CoordType.INTERLEAVED
     wkb = ga.wkb().wrap_array(pa.array([g and g.wkb for g in geometries], pa.binary()))
     array = ga.as_geoarrow(wkb, type=getattr(ga, kind)().with_coord_type(coordinates)).storage
@@ -60,7 +60,7 @@ def _single(kind: pa.DataType) -> pa.DataType:
 
 
 def table_of(column: Any, name: str | None = None, **others: Any) -> pa.Table:
-    """A table with the geometry `g`, named by metadata of the field if at all."""
+    """Return a table with the geometry `g`; `name` is its encoding in the metadata, if any."""
     metadata = None if name is None else {"ARROW:extension:name": name}
     field = pa.field("g", column.type, metadata=metadata)
     return pa.table([column, *others.values()], schema=pa.schema([field, *pa.table(others).schema]))
@@ -76,16 +76,16 @@ def boxed(index: str = "auto") -> Matcher:
 
 
 def by_shapely(geometries: Sequence[Any]) -> set[tuple[int, str]]:
-    found = {(row, "missing") for row, one in enumerate(geometries) if one is None}
+    matches = {(row, "missing") for row, g in enumerate(geometries) if g is None}
     for number, bounds in enumerate(BOXES):
         hits = shapely.intersects(np.array(geometries, object), shapely.box(*bounds))
-        found |= {(int(row), f"box {number}") for row in np.flatnonzero(hits)}
-    return found
+        matches |= {(int(row), f"box {number}") for row in np.flatnonzero(hits)}
+    return matches
 
 
 def pairs(matcher: Matcher, table: Any) -> set[tuple[int, str]]:
-    found = matcher.match_batch(table, sort=True).to_pydict()
-    return set(zip(found["event"], found["subscription"], strict=True))
+    matches = matcher.match_batch(table, sort=True).to_pydict()
+    return set(zip(matches["event"], matches["subscription"], strict=True))
 
 
 @pytest.mark.parametrize("layout", ["separated", "interleaved", "float32"])
@@ -106,7 +106,7 @@ def test_the_metadata_of_a_field_names_an_encoding(kind: str, layout: str) -> No
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_every_index_reads_them(index: str) -> None:
+def test_every_index_reads_geometry_columns(index: str) -> None:
     matcher = boxed(index)
     for kind in ("point", "multilinestring", "polygon"):
         geometries = some(kind, 20, 5)
@@ -123,9 +123,9 @@ def test_two_geometries_of_an_event(index: str) -> None:
     matcher.subscribe("meet", "S_INTERSECTS(g, h)")
     matcher.subscribe("near", "S_DWITHIN(g, h, 1)")
     lines, points = some("linestring", 60, 1), some("point", 60, 1)
-    own, others = np.array(lines, object), np.array(points, object)
-    truth = {(int(row), "meet") for row in np.flatnonzero(shapely.intersects(own, others))}
-    truth |= {(int(row), "near") for row in np.flatnonzero(shapely.dwithin(own, others, 1))}
+    g, h = np.array(lines, object), np.array(points, object)
+    truth = {(int(row), "meet") for row in np.flatnonzero(shapely.intersects(g, h))}
+    truth |= {(int(row), "near") for row in np.flatnonzero(shapely.dwithin(g, h, 1))}
     assert len({id for _, id in truth}) == 2
     plain = stored("linestring", lines, "separated")
     places = stored("point", points, "interleaved")
@@ -155,8 +155,8 @@ def test_structs_of_x_and_y_are_points() -> None:
     for kind in (fields, {**fields, "z": pa.float64()}, {**fields, "x": pa.float32()}):
         column = pa.array(rows, pa.struct(list(kind.items())))
         encoded = pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 3]), column)
-        for given in (column, encoded):
-            assert pairs(boxed(), pa.table({"g": given})) == truth
+        for array in (column, encoded):
+            assert pairs(boxed(), pa.table({"g": array})) == truth
     swapped = pa.array(rows, pa.struct([("y", pa.float64()), ("x", pa.float64())]))
     assert pairs(boxed(), pa.table({"g": swapped})) == truth
 
@@ -180,13 +180,13 @@ def test_structs_of_four_bounds_are_boxes() -> None:
         (pa.array([b""]), "geoarrow.geometrycollection", "holds no geometry that can be used"),
     ],
 )
-def test_what_does_not_say_what_it_is(column: pa.Array, name: str | None, reason: str) -> None:
+def test_ambiguous_columns_are_errors(column: pa.Array, name: str | None, reason: str) -> None:
     table = table_of(column, name)
     with pytest.raises(ModelError, match=f"the column 'g' cannot be used: .*({reason})"):
         boxed().match_batch(table, sort=True)
     other = Matcher()
     other.subscribe("missing", "g IS NULL")
-    assert len(other.match_batch(table, sort=True)) == 0  # nobody asks for a geometry
+    assert len(other.match_batch(table, sort=True)) == 0  # no subscription reads a geometry
 
 
 @pytest.mark.parametrize("index", ["auto", "reference"])
@@ -199,33 +199,33 @@ def test_other_columns_are_no_geometries(index: str) -> None:
     assert pairs(boxed(index), pa.table({"g": features})) == {(0, "box 0"), (1, "missing")}
 
 
-def test_a_column_is_a_list_where_nobody_asks_for_its_place() -> None:
+def test_a_column_of_pairs_is_a_list_for_list_conditions() -> None:
     matcher = Matcher()
     matcher.subscribe("both", "A_CONTAINS(g, (1.5, 2.5))")
     column = pa.array([[1.5, 2.5], [1.5, 0.0]], pa.list_(pa.float64(), 2))
     assert pairs(matcher, pa.table({"g": column})) == {(0, "both")}
 
 
-def test_scores_see_them() -> None:
+def test_scores_read_geometry_columns() -> None:
     points = some("point", 12, 9)
     matcher = boxed()
     wkb = pa.table({"g": pa.array([g and g.wkb for g in points], pa.binary())})
-    shelves = matcher.view().snapshot()
-    found = match_pairs(matcher, shelves, wkb)
+    snapshot = matcher.view().snapshot()
+    from_wkb = match_pairs(matcher, snapshot, wkb)
     plain = pa.table({"g": stored("point", points, "separated")})
-    wanted = scores_of_pairs(matcher, shelves, found)
-    assert wanted.max() > 0
-    again = match_pairs(matcher, shelves, plain)
-    np.testing.assert_array_equal(scores_of_pairs(matcher, shelves, again), wanted)
+    scores = scores_of_pairs(matcher, snapshot, from_wkb)
+    assert scores.max() > 0
+    from_structs = match_pairs(matcher, snapshot, plain)
+    np.testing.assert_array_equal(scores_of_pairs(matcher, snapshot, from_structs), scores)
 
 
 # ----------------------------------------------------------------------------------- subscriptions
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_regions_of_subscriptions_by_the_metadata_of_their_table(kind: str) -> None:
-    regions = [one for one in some(kind, 30, 8) if one is not None]
-    events = [one for one in some("polygon", 20, 7) if one is not None]
+def test_regions_of_subscriptions_named_by_metadata(kind: str) -> None:
+    regions = [g for g in some(kind, 30, 8) if g is not None]
+    events = [g for g in some("polygon", 20, 7) if g is not None]
     ids = [f"{number:02}" for number in range(len(regions))]
     truth = {
         (row, ids[number])
@@ -233,16 +233,16 @@ def test_regions_of_subscriptions_by_the_metadata_of_their_table(kind: str) -> N
         for number in np.flatnonzero(shapely.intersects(np.array(regions, object), event)).tolist()
     }
     assert truth
-    wkb = pa.table({"g": pa.array([one.wkb for one in events], pa.binary())})
+    wkb = pa.table({"g": pa.array([g.wkb for g in events], pa.binary())})
     for layout in ("separated", "interleaved", "float32"):
-        given = table_of(stored(kind, regions, layout), f"geoarrow.{kind}")
-        for geometries in (given, given.to_batches()[0]):
+        table = table_of(stored(kind, regions, layout), f"geoarrow.{kind}")
+        for geometries in (table, table.to_batches()[0]):
             matcher = Matcher()
             matcher.subscribe_columns(ids, regions={"g": (geometries, "S_INTERSECTS")})
             assert pairs(matcher, wkb) == truth
 
 
-def test_a_column_alone_of_a_subscription_must_leave_no_choice() -> None:
+def test_a_bare_column_of_regions_must_be_unambiguous() -> None:
     matcher = Matcher()
     lines = stored("linestring", some("linestring", 3, 0), "separated")
     with pytest.raises(ModelError, match="give it with its table"):

@@ -1,4 +1,4 @@
-"""Which access path the filters of a segment are put under."""
+"""The access paths of the filters of a segment, and how few segments there are."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ LINE = "LINESTRING (0 0, 1 1)"
 def test_the_path_of_a_filter(text: str, path: str) -> None:
     matcher = Matcher()
     matcher.subscribe("s", text)
-    assert counted(matcher) == {"scan": 1}  # until it is indexed
+    assert filters_by_path(matcher) == {"scan": 1}  # in the memtable
     matcher.compact()
-    assert counted(matcher) == {path: 1}
+    assert filters_by_path(matcher) == {path: 1}
 
 
-def counted(matcher: Matcher) -> dict[str, int]:
-    """The paths that have filters."""
+def filters_by_path(matcher: Matcher) -> dict[str, int]:
+    """Return the number of filters of each path that has any."""
     return {path: n for path, n in matcher.stats()["filters_by_path"].items() if n}
 
 
-def test_the_rarer_of_two_ways_is_taken() -> None:
+def test_the_more_selective_path_is_taken() -> None:
     matcher = Matcher()
     for k in range(40):
         wide = "BBOX(-90, -90, 90, 90)"
@@ -65,18 +65,18 @@ def test_the_rarer_of_two_ways_is_taken() -> None:
         matcher.subscribe(f"small{k}", f"S_INTERSECTS(g, {small}) AND s = 'all' AND n > -99")
         matcher.subscribe(f"few{k}", f"n BETWEEN {k} AND {k + 0.5} AND s = 'all' AND b")
     matcher.compact()
-    assert counted(matcher) == {"region": 40, "signature": 80, "interval": 40}
+    assert filters_by_path(matcher) == {"region": 40, "signature": 80, "interval": 40}
     event = {"g": "POINT (3.5 0.5)", "s": "all", "n": 3.2, "b": True}
     assert matcher.match(event) == ["few3", "small3"]
     assert matcher.match({**event, "s": "s2"}) == ["apart2", "wide2"]
     assert matcher.stats()["candidates_per_event"] < 5
 
 
-def test_few_segments_whatever_the_order() -> None:
+def test_segments_stay_few() -> None:
     matcher = Matcher()
     for k in range(300):
         matcher.subscribe(f"s{k}", f"n = {k}")
-        assert matcher.match({"n": k}) == [f"s{k}"]  # closes a segment each time
+        assert matcher.match({"n": k}) == [f"s{k}"]  # an event between all additions
     assert matcher.stats()["segments"] < 10
     for k in range(299):
         assert matcher.unsubscribe(f"s{k}")
@@ -85,8 +85,8 @@ def test_few_segments_whatever_the_order() -> None:
     assert matcher.match({"n": 299}) == ["s299"]
 
 
-def test_building_changes_nothing_that_it_is_given() -> None:
-    """Every pass returns arrays of its own: built twice from one table, a segment is the same."""
+def test_build_does_not_change_its_table() -> None:
+    """Every pass returns new arrays, so two segments built from one table are equal."""
     table = FilterTable(ColumnRegistry())
     texts = [
         f"A_CONTAINS(w, ('a', 'b')) AND S_INTERSECTS(g, {BOX}) AND s IN ('x', 'y') AND n > 1",
@@ -100,7 +100,7 @@ def test_building_changes_nothing_that_it_is_given() -> None:
     before = copy.deepcopy([arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays])
     first, second = build(arrays, expires), build(arrays, expires)
     after = [arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays]
-    for own, other in zip(before, after, strict=True):
-        np.testing.assert_array_equal(own, other)
-    for (name, own), (_, other) in zip(flat_arrays(first), flat_arrays(second), strict=True):
-        np.testing.assert_array_equal(own, other, err_msg=name)
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old, new)
+    for (name, left), (_, right) in zip(flat_arrays(first), flat_arrays(second), strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=name)

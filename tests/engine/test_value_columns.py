@@ -1,4 +1,4 @@
-"""Values and keywords given as columns, in every form, against looking at each row by itself."""
+"""Columns of values and keywords, in every form, compared with an evaluation row by row."""
 
 from __future__ import annotations
 
@@ -43,7 +43,12 @@ FORMS: dict[str, Callable[[list[Any]], Any]] = {
     "encoded": lambda values: pa.array(values).dictionary_encode(),
     "NumPy": np.array,
 }
-MIXED = ("a list", "a tuple", "objects", "a series")  # arrays of the others have one type
+MIXED = (
+    "a list",
+    "a tuple",
+    "objects",
+    "a series",
+)  # the forms that can hold values of several types
 CASES = [(kind, form) for kind in COLUMNS for form in (MIXED if kind == "all" else FORMS)]
 
 
@@ -51,17 +56,17 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def equals(wanted: Any, seen: Any) -> bool:
-    """By the rule: what is missing is no condition; types do not mix; numbers are exact."""
-    if is_missing(wanted):
+def matches(bound: Any, value: Any) -> bool:
+    """Follow the rule: a missing bound matches all; types do not mix; numbers are exact."""
+    if is_missing(bound):
         return True
-    if is_missing(seen):
+    if is_missing(value):
         return False
-    strings = isinstance(wanted, str), isinstance(seen, str)
-    flags = isinstance(wanted, bool), isinstance(seen, bool)
-    if strings[0] != strings[1] or flags[0] != flags[1]:
+    are_strings = isinstance(bound, str), isinstance(value, str)
+    are_flags = isinstance(bound, bool), isinstance(value, bool)
+    if are_strings[0] != are_strings[1] or are_flags[0] != are_flags[1]:
         return False
-    return bool(wanted == seen if strings[0] else exact(wanted) == exact(seen))
+    return bool(bound == value if are_strings[0] else exact(bound) == exact(value))
 
 
 def exact(number: Any) -> Fraction:
@@ -73,14 +78,14 @@ def exact(number: Any) -> Fraction:
 @examples(25)
 def test_values(kind: str, form: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(COLUMNS[kind], min_size=1, max_size=12))
-    if form == "NumPy":  # or it would be one of objects
+    if form == "NumPy":  # otherwise it becomes an array of objects
         values = [value for value in values if value is not None] or [1]
     ids = [f"{row:02}" for row in range(len(values))]
     matcher = Matcher()
     matcher.subscribe_columns(ids, equals={"v": FORMS[form](values)})
-    for seen in [*values, 1, 1.0, "a", True, None]:
-        expected = [id for id, wanted in zip(ids, values, strict=True) if equals(wanted, seen)]
-        assert matcher.match({"v": seen}) == expected, seen
+    for value in [*values, 1, 1.0, "a", True, None]:
+        expected = [id for id, bound in zip(ids, values, strict=True) if matches(bound, value)]
+        assert matcher.match({"v": value}) == expected, value
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_values(kind: str, form: str, data: st.DataObject) -> None:
     ],
     ids=stable_name,
 )
-def test_values_that_nothing_equals(values: Any) -> None:
+def test_values_that_cannot_be_compared(values: Any) -> None:
     row = 0 if isinstance(values, pa.Array) and values.type == pa.binary() else 1
     with pytest.raises(ModelError, match=rf"equals\['v'\] takes .* in row {row}"):
         Matcher().subscribe_columns(["a", "b"], equals={"v": values})
@@ -127,12 +132,12 @@ def test_keywords_of_two_attributes_beside_values(
     event = {"t": text, "l": items, "n": 1}
     expected = [
         id
-        for id, (words, others, number) in zip(ids, rows, strict=True)
+        for id, (words, list_items, number) in zip(ids, rows, strict=True)
         if {token for word in words for token in tokenize(word)} <= {*tokenize(text)}
-        and {*others} <= {*items}
+        and {*list_items} <= {*items}
         and number in (1, None)
     ]
-    for as_column in (list, lambda own: pa.array(own, pa.list_(pa.string()))):
+    for as_column in (list, lambda lists: pa.array(lists, pa.list_(pa.string()))):
         matcher = Matcher()
         keywords = {"t": as_column([r[0] for r in rows]), "l": as_column([r[1] for r in rows])}
         matcher.subscribe_columns(ids, keywords=keywords, equals={"n": [r[2] for r in rows]})

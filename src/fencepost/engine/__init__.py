@@ -2,41 +2,37 @@
 
 - `columns/`: Events as columns, and the kinds of checks that compare them
 - `explain/`: Explanations: why an event matches a subscription or not, and the access paths
-- `postings/`: Postings: filters under the words and strings that they need
-- `regions/`: Regions of filters, as an index that a kernel walks
-- `storage/`: An index on disk: its manifest, its segment files, the folder that holds both
+- `postings/`: Postings: filters stored under the words and strings that they need
+- `regions/`: The region index: regions that filters relate events to
+- `storage/`: An index on disk: a manifest, and a folder for each segment
 - `access_paths`: The planner, which chooses the check by which events find each filter
 - `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
 - `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
   true
-- `bulk_columns`: Columns of subscriptions as arrays: values to compare with, and lists of
-  keywords
-- `bulk_loading`: Subscriptions given as columns: straight to a table of filters, without parsing
+- `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
+- `bulk_loading`: `ColumnSubscriptions`: a table of filters from columns, without parsing
 - `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
-- `filter_table`: Filters as rows of a table: what a segment is built from, and merged from
+- `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
 - `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
 - `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
 - `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back
-- `memtable`: The memtable: the subscriptions that came last, in arrays that grow
+- `memtable`: `Memtable`: the newest subscriptions, searchable at once, in arrays that grow
 - `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes
 - `progress`: `progress_steps`: a progress bar for calls that may take a minute
 - `ranking`: Scores of matches, by which `Matcher.rank` orders them; `docs/ranking.md` has the rule
 - `relate`: `relate` and its batch forms: the topological relations of geometries
 - `requirements`: `Requirements`: what events must have to match subscriptions
-- `segment`: Segments: subscriptions as flat arrays, and the names that belong to their rows
-- `segment_builder`: Building an immutable segment of subscriptions from a table of filters
-- `segment_manager`: The subscriptions of a matcher: the memtable, the segments, and where each id
-  is
-- `segment_view`: `SegmentView`: what other packages may read of a matcher's subscriptions and
-  segments
-- `segment_words`: What subscriptions of a segment name and where they want events to be, read
-  from its arrays
+- `segment`: `Segment`: subscriptions as flat arrays, with the id and subscriber of each row
+- `segment_builder`: Builds the arrays of a segment from a table of filters
+- `segment_manager`: `SegmentManager`: the memtable and the segments of a matcher, and their merges
+- `segment_view`: `SegmentView`: lets other packages read subscriptions and segments
+- `segment_words`: Reads the keywords and spatial bounds of subscriptions from a segment
 - `selectivity`: `CheckEstimates`: the access path and the estimated selectivity of each check
 - `simplify`: `simplify` drops redundant parts of an expression; `simplify_many`, of many
   subscriptions
-- `snapshot`: Snapshots: the segments of a matcher, and its memtable, as they were at one version
+- `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
 - `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
 """
 

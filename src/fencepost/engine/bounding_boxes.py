@@ -30,10 +30,10 @@ class BoundingBoxes(NamedTuple):
     kinds: NDArray[np.uint8]
     boxes: Floats  # (n, 4); infinite if the check may be true nearly everywhere
     split: Ints  # the checks, ascending, with a second box beyond the antimeridian
-    beyond: Floats  # (len(split), 4), those second boxes
+    beyond: Floats  # (len(split), 4), the second boxes
 
     def must_meet_box(self) -> NDArray[np.bool_]:
-        """Whether the event's geometry itself must meet a box of each check.
+        """Return for each check whether the event's geometry itself must meet a box.
 
         A check of a centroid bounds only the box of the event's geometry: the geometry may lie
         all round its centroid.
@@ -41,7 +41,7 @@ class BoundingBoxes(NamedTuple):
         return ~np.isin(self.kinds, (NOTHING, check_boxes.CENTROID, check_boxes.DISJOINT_AREA))
 
     def wrapped_boxes_of(self, checks: Ints) -> tuple[Ints, Floats]:
-        """Return the positions in `checks` that have a second box, and those boxes."""
+        """Return the positions in `checks` that have a second box, and the second boxes."""
         if not len(self.split):
             return np.empty(0, np.int64), np.empty((0, 4))
         position = np.minimum(np.searchsorted(self.split, checks), len(self.split) - 1)

@@ -1,8 +1,7 @@
-"""Columns of subscriptions as arrays: values to compare with, and lists of keywords.
+"""Read the columns passed to `Matcher.subscribe_columns`: values, and lists of keywords.
 
-A column of one ordinary type is read as an array; of any other, value by value. Lists of keywords
-become numbers of distinct keywords, whatever form they come in. Text that cannot be written as
-UTF-8 is refused, naming the row.
+A column of one plain type is read as an array, any other column value by value. Keywords become
+numbers of distinct keywords. Text that is not valid UTF-8 raises an error that names the row.
 """
 
 from __future__ import annotations
@@ -17,19 +16,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
-from fencepost.events import value_types as values
+from fencepost.events import value_types
 from fencepost.events.arrow_text import find_invalid_utf8
 from fencepost.kernels.index import posting_layout
 
 
-def refuse_bad_bytes(what: str, column: pa.Array | pa.ChunkedArray) -> None:
-    """Raise where a row of an Arrow column holds text that is not UTF-8."""
+def check_utf8(what: str, column: pa.Array | pa.ChunkedArray) -> None:
+    """Raise ModelError if a row of an Arrow column holds text that is not UTF-8.
+
+    what : what the column is called in the message.
+    """
     for row, reason in find_invalid_utf8(column, what):
         raise ModelError(f"row {row} of {reason}")
 
 
-def refuse_surrogate(what: str, row: int, text: str) -> None:
-    """Raise where a string of Python's holds a lone surrogate."""
+def check_no_surrogate(what: str, row: int, text: str) -> None:
+    """Raise ModelError if a string holds a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -40,20 +42,26 @@ def refuse_surrogate(what: str, row: int, text: str) -> None:
 
 Rows = NDArray[np.int64]
 _NO_ROWS = np.empty(0, np.int64)
-_EXACT = 2**53  # up to which an integer is a double
+_MAX_EXACT = 2**53  # every integer up to this is a double
 _TYPES = {
     str: pa.large_string(),
     bool: pa.bool_(),
     int: pa.int64(),
     float: pa.float64(),
 }
+_LIST_TYPES = (list, tuple, set, frozenset, np.ndarray)
 
 
 class Values(NamedTuple):
-    """The values of a column by type; rows without a value are in none.
+    """The values of a column, by type; rows without a value are left out.
 
-    strings : the distinct ones; string_codes : which of them each of string_rows has
-    numbers : pairs of doubles, as in `events.value_types`
+    Attributes
+    ----------
+    string_rows, string_codes, strings
+        Row string_rows[k] has the string strings[string_codes[k]]; `strings` are distinct.
+    boolean_rows, booleans
+    number_rows, numbers
+        Numbers are pairs of doubles, as in `events.value_types`.
     """
 
     string_rows: Rows = _NO_ROWS
@@ -65,80 +73,81 @@ class Values(NamedTuple):
     numbers: NDArray[np.float64] = np.empty((0, 2))
 
 
-def read_values(what: str, given: Any) -> Values:
-    """The values of a sequence, an array or an Arrow column.
+def read_values(what: str, column: Any) -> Values:
+    """Read the values of a sequence, an array or an Arrow column.
 
     Raises
     ------
     ModelError
-        Where one is neither missing nor a string, a boolean or a finite number of up to 106 bits.
+        If a value is neither missing nor a string, a boolean or a finite number of up to 106 bits.
     """
-    array = _as_arrow(what, given)
-    read = None if array is None else _of_array(array)
-    if read is not None:
-        return read
-    return _one_by_one(what, given.to_pylist() if hasattr(given, "to_pylist") else list(given))
+    array = _as_arrow(what, column)
+    values = None if array is None else _read_arrow(array)
+    if values is not None:
+        return values
+    items = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    return _read_one_by_one(what, items)
 
 
-def _as_arrow(what: str, given: Any) -> pa.Array | None:
-    """Values of one type as an Arrow array; None where they are of several, or unusual."""
-    if isinstance(given, (pa.Array, pa.ChunkedArray)):
-        refuse_bad_bytes(what, given)
-        chunks = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
-        return pa.concat_arrays(chunks) if chunks else pa.array([], given.type)
-    if isinstance(given, np.ndarray):
-        plain = given.ndim == 1 and given.dtype.kind in "biuf" and given.dtype.itemsize <= 8
-        return pa.array(given) if plain and not np.ma.isMaskedArray(given) else None
-    kinds = {*map(type, given)} - {type(None)}
-    kind = _TYPES.get(kinds.pop()) if len(kinds) == 1 else None
+def _as_arrow(what: str, column: Any) -> pa.Array | None:
+    """Return a column of one plain type as an Arrow array; None for any other column."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        check_utf8(what, column)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
+    if isinstance(column, np.ndarray):
+        plain = column.ndim == 1 and column.dtype.kind in "biuf" and column.dtype.itemsize <= 8
+        return pa.array(column) if plain and not np.ma.isMaskedArray(column) else None
+    types = {*map(type, column)} - {type(None)}
+    dtype = _TYPES.get(types.pop()) if len(types) == 1 else None
     try:
-        return None if kind is None else pa.array(given, kind)
+        return None if dtype is None else pa.array(column, dtype)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
 
 
-def _of_array(array: pa.Array) -> Values | None:
+def _read_arrow(array: pa.Array) -> Values | None:
+    """Read an Arrow array; None if its values must be read one by one."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    kind = array.type
+    dtype = array.type
     rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         encoded = array.drop_null().dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return Values(rows, codes, tuple(encoded.dictionary.to_pylist()))
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(dtype):
         flags = array.drop_null().to_numpy(zero_copy_only=False).astype(bool)
         return Values(boolean_rows=rows, booleans=flags)
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
-        given = array.drop_null().to_numpy(zero_copy_only=False)
-        numbers = given.astype(np.float64)
-        there = ~np.isnan(numbers)
-        largest = np.inf if pa.types.is_floating(kind) else _EXACT
-        # One beyond is looked at by itself: an infinity is refused, an integer has two parts.
-        if (np.abs(numbers[there]) < largest).all():
-            pairs = np.column_stack((numbers[there], np.zeros(there.sum())))
-            return Values(number_rows=rows[there], numbers=pairs)
+    if pa.types.is_floating(dtype) or pa.types.is_integer(dtype):
+        numbers = array.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
+        present = ~np.isnan(numbers)
+        limit = np.inf if pa.types.is_floating(dtype) else _MAX_EXACT
+        # Read one by one, an infinity raises an error, and a larger integer becomes two doubles.
+        if (np.abs(numbers[present]) < limit).all():
+            pairs = np.column_stack((numbers[present], np.zeros(present.sum())))
+            return Values(number_rows=rows[present], numbers=pairs)
     return None
 
 
-def _one_by_one(what: str, listed: list[Any]) -> Values:
+def _read_one_by_one(what: str, items: list[Any]) -> Values:
     strings: dict[str, int] = {}
     rows: dict[str, list[int]] = {"string": [], "boolean": [], "number": []}
     codes, flags, pairs = [], [], []
-    for row, value in enumerate(listed):
+    for row, value in enumerate(items):
         if isinstance(value, str):
             text = str.__str__(value)
             if text not in strings:
-                refuse_surrogate(what, row, text)
+                check_no_surrogate(what, row, text)
             codes.append(strings.setdefault(text, len(strings)))
             rows["string"].append(row)
-        elif (flag := values.boolean_of(value)) is not None:
+        elif (flag := value_types.boolean_of(value)) is not None:
             flags.append(flag)
             rows["boolean"].append(row)
         elif (number := _finite_number(value)) is not None:
-            pairs.append(values.to_double_double(number))
+            pairs.append(value_types.to_double_double(number))
             rows["number"].append(row)
-        elif not values.is_missing(value):
+        elif not value_types.is_missing(value):
             raise ModelError(
                 f"{what} takes strings, booleans and numbers of up to 106 bits; saw "
                 f"{value!r:.60} in row {row}"
@@ -155,15 +164,11 @@ def _one_by_one(what: str, listed: list[Any]) -> Values:
 
 
 def _finite_number(value: object) -> Any:
-    """A number that is finite and that its pair of doubles holds; else None."""
-    number = values.plain_number(value)
+    """Return a finite number that a pair of doubles holds exactly, or None for other values."""
+    number = value_types.plain_number(value)
     if number is None or (isinstance(number, float) and not np.isfinite(number)):
         return None
-    return number if values.is_exact_double_double(number) else None
-
-
-_NONE = np.empty(0, np.int64)
-_LISTS = (list, tuple, set, frozenset, np.ndarray)
+    return number if value_types.is_exact_double_double(number) else None
 
 
 class RaggedRows(NamedTuple):
@@ -172,17 +177,20 @@ class RaggedRows(NamedTuple):
     start: NDArray[np.int64]
     items: NDArray[np.int64]
 
-    def map(self, target: RaggedRows, most: int) -> RaggedRows:
-        """The rows with each number replaced by a row of `target`; repetitions are dropped."""
+    def map(self, target: RaggedRows, limit: int) -> RaggedRows:
+        """Replace each number by a row of `target`, and drop repetitions within a row.
+
+        limit : all numbers of `target` are below it.
+        """
         first = target.start[self.items]
         sizes = target.start[self.items + 1] - first
         ends = np.zeros(len(self.items) + 1, np.int64)
         np.cumsum(sizes, out=ends[1:])
         items = target.items[np.arange(ends[-1]) + np.repeat(first - ends[:-1], sizes)]
-        return distinct(RaggedRows(ends[self.start], items), most)
+        return drop_repetitions(RaggedRows(ends[self.start], items), limit)
 
     def take(self, rows: NDArray[np.int64]) -> RaggedRows:
-        """Some of the rows."""
+        """Return selected rows."""
         sizes = self.start[rows + 1] - self.start[rows]
         ends = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(sizes, out=ends[1:])
@@ -190,90 +198,93 @@ class RaggedRows(NamedTuple):
         return RaggedRows(ends, self.items[positions])
 
 
-def joined(parts: Sequence[RaggedRows]) -> RaggedRows:
-    """The rows of all parts, one after the other."""
-    start = np.zeros(1 + sum(len(own.start) - 1 for own in parts), np.int64)
-    sizes = [np.diff(own.start) for own in parts]
-    np.cumsum(np.concatenate([_NONE, *sizes]), out=start[1:])
-    return RaggedRows(start, np.concatenate([_NONE, *(own.items for own in parts)]))
+def concatenate(parts: Sequence[RaggedRows]) -> RaggedRows:
+    """Concatenate rows."""
+    start = np.zeros(1 + sum(len(part.start) - 1 for part in parts), np.int64)
+    sizes = [np.diff(part.start) for part in parts]
+    np.cumsum(np.concatenate([_NO_ROWS, *sizes]), out=start[1:])
+    return RaggedRows(start, np.concatenate([_NO_ROWS, *(part.items for part in parts)]))
 
 
-def distinct(rows: RaggedRows, most: int) -> RaggedRows:
-    """The rows without repetitions; all numbers are below `most`."""
+def drop_repetitions(rows: RaggedRows, limit: int) -> RaggedRows:
+    """Drop repeated numbers within each row; all numbers are below `limit`."""
     items = rows.items.copy()
     start = np.empty_like(rows.start)
-    posting_layout.drop_repeated_tokens(rows.start, items, np.full(most, -1, np.int64), start)
+    posting_layout.drop_repeated_tokens(rows.start, items, np.full(limit, -1, np.int64), start)
     return RaggedRows(start, items[: start[-1]])
 
 
-def read_lists(what: str, given: Any) -> tuple[RaggedRows, list[str]]:
-    """The keywords of each row as numbers, each once; and the keywords.
+def read_lists(what: str, column: Any) -> tuple[RaggedRows, list[str]]:
+    """Read lists of keywords. Return distinct numbers for each row, and the keywords by number.
 
-    given : lists of strings in Python or Arrow; None is an empty one.
+    column : lists of strings, in Python or Arrow; None is an empty list.
     """
-    lists = _as_lists(what, given)
-    refuse_bad_bytes(what, lists)
+    lists = _as_lists(what, column)
+    check_utf8(what, lists)
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     values = pc.list_flatten(lists)
     if values.null_count:
-        place = int(np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))[0])
-        row = int(np.searchsorted(np.cumsum(sizes), place, "right"))
-        raise _not_strings(what, row, lists[row].as_py())
+        position = int(np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))[0])
+        row = int(np.searchsorted(np.cumsum(sizes), position, "right"))
+        raise _not_strings_error(what, row, lists[row].as_py())
     if pa.types.is_dictionary(values.type) and find_invalid_utf8(values.dictionary, what):
-        values = values.dictionary_decode()  # no row has what is bad
+        values = values.dictionary_decode()  # no row uses the invalid text
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
-    again = values.dictionary.dictionary_encode()  # a dictionary may hold a string twice
-    number = again.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    # A dictionary may hold a string twice, so it is encoded itself.
+    distinct = values.dictionary.dictionary_encode()
+    number = distinct.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     items = number[values.indices.to_numpy(zero_copy_only=False).astype(np.int64)]
     start = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
-    words: list[str] = again.dictionary.to_pylist()
-    return distinct(RaggedRows(start, items), len(words)), words
+    words: list[str] = distinct.dictionary.to_pylist()
+    return drop_repetitions(RaggedRows(start, items), len(words)), words
 
 
-def _as_lists(what: str, given: Any) -> pa.Array:
-    if isinstance(given, (pa.Array, pa.ChunkedArray)):
-        kind = given.type
-        nested = (
-            pa.types.is_list(kind)
-            or pa.types.is_large_list(kind)
-            or pa.types.is_fixed_size_list(kind)
+def _as_lists(what: str, column: Any) -> pa.Array:
+    """Return lists of strings as an Arrow array."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        dtype = column.type
+        is_list = (
+            pa.types.is_list(dtype)
+            or pa.types.is_large_list(dtype)
+            or pa.types.is_fixed_size_list(dtype)
         )
-        if nested and _is_text(kind.value_type):
-            one = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
-            if isinstance(one, pa.ChunkedArray):  # of no chunks
-                one = pa.concat_arrays(one.chunks) if one.num_chunks else pa.array([], kind)
-            return one
-        given = given.to_pylist()
-    rows = _python_lists(what, given)
+        if is_list and _is_text(dtype.value_type):
+            array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            if isinstance(array, pa.ChunkedArray):  # without chunks
+                array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], dtype)
+            return array
+        column = column.to_pylist()
+    rows = _python_lists(what, column)
     try:
         return pa.array(rows, pa.large_list(pa.large_string()))
     except (pa.ArrowException, UnicodeEncodeError) as error:
-        for row, own in enumerate(rows):
-            for text in own or ():
-                refuse_surrogate(what, row, text)
+        for row, texts in enumerate(rows):
+            for text in texts or ():
+                check_no_surrogate(what, row, text)
         raise ModelError(f"{what} cannot be read: {error}") from error
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_text(dtype: pa.DataType) -> bool:
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
-def _python_lists(what: str, given: Sequence[Any]) -> list[list[str] | None]:
-    for row, own in enumerate(given):
-        if own is not None and not isinstance(own, _LISTS):
-            raise _not_strings(what, row, own)
-    rows = [own if own is None or type(own) is list else list(own) for own in given]
-    if not all(issubclass(kind, str) for kind in {*map(type, chain(*filter(None, rows)))}):
+def _python_lists(what: str, values: Sequence[Any]) -> list[list[str] | None]:
+    """Return each value as a list of strings, or None. Raise ModelError for any other value."""
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, _LIST_TYPES):
+            raise _not_strings_error(what, row, value)
+    rows = [value if value is None or type(value) is list else list(value) for value in values]
+    if not all(issubclass(cls, str) for cls in {*map(type, chain(*filter(None, rows)))}):
         row = next(
-            k for k, own in enumerate(rows) if not all(isinstance(t, str) for t in own or ())
+            k for k, items in enumerate(rows) if not all(isinstance(t, str) for t in items or ())
         )
-        raise _not_strings(what, row, given[row])
+        raise _not_strings_error(what, row, values[row])
     return rows
 
 
-def _not_strings(what: str, row: int, seen: object) -> ModelError:
-    return ModelError(f"{what} takes lists of strings; row {row} is {seen!r:.60}")
+def _not_strings_error(what: str, row: int, value: object) -> ModelError:
+    return ModelError(f"{what} takes lists of strings; row {row} is {value!r:.60}")

@@ -32,7 +32,7 @@ from fencepost.kernels.match.segment_search import SegmentArrays
 
 def condition_of(segment: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
     """Return the condition of a row: a conjunction of conditions of `subscribe_columns`."""
-    entries, _ = segment.entries_of(np.array([row]))
+    entries, _ = segment.posting_entries_of(np.array([row]))
     if len(entries):
         return condition_of_filter(_filter_of_postings(segment.arrays, entries, columns))
     arrays = segment.arrays

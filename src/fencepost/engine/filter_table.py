@@ -89,7 +89,7 @@ class TemplateRows:
         self.posting_columns = _posting_columns(terms, [row[4] for row in rows])
 
     def pack(self, bounds: Sequence[float], first_set: int = 0, first_shape: int = 0) -> bytes:
-        """Pack the rows of one expression, whose sets and shapes have numbers from these on."""
+        """Pack the rows of one expression; its sets and shapes are numbered from these on."""
         fields = self._fields.copy()
         fields[_LOW::_FIELDS] = bounds[::2]
         fields[_HIGH::_FIELDS] = bounds[1::2]
@@ -363,11 +363,11 @@ class TableArrays:
 
 
 class NumberedFilters(NamedTuple):
-    """Filters as the passes of `segment_builder` take them: items are words of a vocabulary."""
+    """The filters of a new segment: checks and sets refer to words of a vocabulary."""
 
     checks: NDArray[np.void]
     owner: NDArray[np.int64]  # the filter of each check
-    filters: int  # number of filters
+    filter_count: int
     set_items: NDArray[np.uint32]  # ascending within a set
     set_start: NDArray[np.int64]
     shapes: ShapeArrays

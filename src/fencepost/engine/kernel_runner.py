@@ -108,7 +108,7 @@ class _SingleEventRunner:
                 segments=self._segments,
                 scratch=self._scratch.struct_ref,
                 events=events,
-                joined_items=self.layout.joined,
+                joined_items=self.layout.joined_items,
                 stops=stops,
                 answer=self.answer,
                 max_abs_x=max_x,

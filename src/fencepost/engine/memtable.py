@@ -199,7 +199,7 @@ class Memtable:
     There is one writer; readers hold a `MemtableView`. A row's arrays are written before its
     subscription is appended, and the subscription is appended before the snapshot with the row is
     published. A match relies on it, because it looks up the id of each row that the kernel finds.
-    Kernels are given a version, and skip rows that were created after it.
+    Kernels get a version, and skip rows that were created after it.
     """
 
     def __init__(
@@ -228,15 +228,15 @@ class Memtable:
         return int(self._sizes[memtable_arrays.SUBSCRIPTIONS])
 
     def row_of(self, id: str) -> int:
-        """The newest row of an id, or -1."""
+        """Return the newest row of an id, or -1."""
         return self._rows.get(id, -1)
 
     def id_of(self, row: int) -> str:
-        """The id of a row."""
+        """Return the id of a row."""
         return self.subscriptions[row].id
 
     def subscriber_of(self, row: int) -> str:
-        """The subscriber of a row."""
+        """Return the subscriber of a row."""
         return self.subscriptions[row].subscriber
 
     def add(self, subscriptions: Collection[Subscription], version: int) -> None:
@@ -415,7 +415,7 @@ class MemtableView(SegmentReader):
         return names_table(self._memtable.subscriptions[: self._count])
 
     def row_of(self, id: str) -> int:
-        """The row of an id, or -1."""
+        """Return the row of an id, or -1."""
         return self._memtable.row_of(id)
 
     def stored_expression(self, row: int) -> Expression:
@@ -439,7 +439,7 @@ def _has_list(terms: Filter) -> bool:
 def _shapes_ref(geometries: Sequence[object]) -> Any:
     """Return a struct reference of the shapes of geometries.
 
-    Raises GeometryError for the first unusable geometry.
+    Raise GeometryError for the first geometry that cannot be read.
     """
     unchecked = [
         shape for geometry in geometries if (shape := read_unchecked(geometry)) is not None

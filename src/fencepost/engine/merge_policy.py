@@ -12,9 +12,9 @@ are merged, which keeps that order.
   unless it is much larger than they are.
 - *At rest*, merging goes on until each segment is much larger than all younger segments together.
   Subscriptions that were loaded in parts, and are not changed afterwards, end in one segment.
-- *All at once* (`find_all_merges`), where each change of the segments costs a job: the merges that
-  tiers would do one after the other are combined, so that each row is rewritten once. Partitions
-  of an index are left alone.
+- *All at once* (`find_all_merges`), where each change of the segments costs a job: successive
+  merges of tiers are combined, so that each row is rewritten once. Partitions of an index are left
+  alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 MERGE_FACTOR = 4  # a power of two
-JOB_MERGE_FACTOR = 8  # half as many updates rewrite anything as with 4
+JOB_MERGE_FACTOR = 8  # half as many updates cause a merge as with 4
 MIN_TIER_ROWS = 1024  # all segments with fewer rows are of one tier
-# While events arrive, a segment of up to MAX_MEDIUM_ROWS absorbs the segments after it. A larger
-# one does, too, unless it is more than MAX_SIZE_RATIO times as large as they are.
+# While events arrive, a segment of up to MAX_MEDIUM_ROWS absorbs all younger segments. A larger
+# segment does, too, unless it is more than MAX_SIZE_RATIO times as large as they are together.
 MAX_MEDIUM_ROWS = 2**17
 MAX_SIZE_RATIO = 8
-SIZE_RATIO_AT_REST = 4  # at rest, a segment this many times as large as all after it stays
-SIZE_RATIO_WHEN_AWAITED = 32  # the same, if a caller waits in order to match faster afterwards
+SIZE_RATIO_AT_REST = 4  # at rest, a segment more than this many times the younger ones stays
+SIZE_RATIO_WHEN_AWAITED = 32  # likewise, if a caller waits for faster matches
 
 
 class SegmentSize(NamedTuple):
@@ -67,7 +67,9 @@ def find_merge(
 
 
 def find_merge_at_rest(sizes: Sequence[SegmentSize], awaited: bool) -> range | None:
-    """Return the oldest segment not much larger than all younger ones, and these, or None.
+    """Return the segments to merge at rest, or None.
+
+    The first is the oldest segment that is not much larger than all younger segments together.
 
     awaited : whether a caller waits for the merge.
     """
@@ -110,7 +112,7 @@ def find_all_merges(
 
 
 def _small_run(sizes: Sequence[SegmentSize], small_rows: int) -> range | None:
-    """Return the newest small segment that absorbs no more, and those before it.
+    """Return the newest small segment that absorbs no more, and the segments before it.
 
     The last segment is left out: it may still absorb the next memtable.
     """
@@ -126,7 +128,7 @@ def _small_run(sizes: Sequence[SegmentSize], small_rows: int) -> range | None:
 
 
 def _tier_run(sizes: Sequence[SegmentSize], merge_factor: int) -> range | None:
-    """Return the newest `merge_factor` neighbours, none of a higher tier than the last of them."""
+    """Return the newest `merge_factor` neighbours whose newest segment has the highest tier."""
     tiers = [_tier(size, merge_factor) for size in sizes]
     for stop in reversed(range(merge_factor, len(tiers) + 1)):
         if max(tiers[stop - merge_factor : stop]) == tiers[stop - 1]:

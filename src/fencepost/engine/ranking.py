@@ -244,8 +244,8 @@ def _text_scores(
     is_hit = event_keys[order[position]] == keywords.key
     word = np.where(is_hit, order[position], -1).tolist()
     total_weights: dict[tuple[int, ...], float] = {}
-    bounds = np.searchsorted(keywords.number, np.arange(len(rows) + 1)).tolist()
-    for row in np.unique(keywords.number[is_hit]).tolist():
+    bounds = np.searchsorted(keywords.position, np.arange(len(rows) + 1)).tolist()
+    for row in np.unique(keywords.position[is_hit]).tolist():
         low, high = bounds[row], bounds[row + 1]
         fields = tuple(dict.fromkeys(field[low:high]))
         if fields not in total_weights:
@@ -276,7 +276,7 @@ def _nearness_scores(
         nearness = np.divide(
             radius, radius + distance, out=np.ones(len(distance)), where=distance > 0
         )
-        np.maximum.at(nearest, bounds.number[in_column], nearness)
+        np.maximum.at(nearest, bounds.position[in_column], nearness)
     return nearest
 
 

@@ -196,8 +196,8 @@ def _requirements(
     has_word = np.flatnonzero(np.diff(postings.token_start) > 0)
     posting = np.concatenate((has_box, has_word))
     columns = np.array(
-        [(form.geometry_column, form.list_column) for form in postings.forms], np.int64
-    ).reshape(-1, 2)[postings.form]
+        [(group.geometry_column, group.list_column) for group in postings.groups], np.int64
+    ).reshape(-1, 2)[postings.group]
     # A posting is a filter of its own, without checks; these filters follow those with checks.
     return Requirements(
         subscriptions,

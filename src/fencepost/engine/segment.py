@@ -1,7 +1,6 @@
-"""Segments: subscriptions as flat arrays, and the names that belong to their rows.
+"""`Segment`: subscriptions as flat arrays, with the id, subscriber and expression of each row.
 
-A snapshot reads segments, and last the memtable, through one interface: `SegmentReader`. Names are
-`Strings`, columns by row and by value; large ones without an object for each string.
+`SegmentReader` is the interface through which a snapshot reads its segments and the memtable.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from fencepost.kernels.match.segment_search import SegmentArrays
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 
-_FEW = 2**17  # strings of which Python objects are worth their memory
+_MAX_LISTED = 2**17  # a longer column has no Python object for each string; that saves memory
 
 
 class StringColumn(Sequence[str]):
-    """A column of strings without nulls."""
+    """A column of strings without nulls, looked up by row and by value."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self.array: pa.Array = column.combine_chunks()
-        if isinstance(self.array, pa.ChunkedArray):  # of no chunks, or of more than fit in one
+        if isinstance(self.array, pa.ChunkedArray):  # no chunks, or more text than fits in one
             self.array = pa.concat_arrays([c.cast(pa.large_string()) for c in self.array.chunks])
         self._listed: list[str] | None = None
         self._rows: dict[str, int] | None = None
@@ -49,7 +48,7 @@ class StringColumn(Sequence[str]):
         ends = np.frombuffer(offsets or bytes(8), np.int64 if wide else np.int32)
         self._ends = ends[self.array.offset : self.array.offset + len(self.array) + 1]
         self._text = memoryview(data) if data is not None else memoryview(b"")
-        self._end = self._ends.data  # whose items are had sooner
+        self._end_view = self._ends.data  # reading an item of a view is faster
 
     def __len__(self) -> int:
         return len(self.array)
@@ -59,15 +58,15 @@ class StringColumn(Sequence[str]):
     @overload
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
-        """One string, or some."""
+        """Return the string of a row, or the strings of a slice."""
         return self._list()[row] if isinstance(row, slice) else self.get(row)
 
     @property
     def get(self) -> Callable[[int], str]:
-        """From a row to its string, as fast as can be."""
-        if len(self) <= _FEW:
+        """A function from a row to its string, for loops over many rows."""
+        if len(self) <= _MAX_LISTED:
             return self._list().__getitem__
-        text, end = self._text, self._end
+        text, end = self._text, self._end_view
 
         def string(row: int) -> str:
             return str(text[end[row] : end[row + 1]], "utf-8")
@@ -75,7 +74,7 @@ class StringColumn(Sequence[str]):
         return string
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._list() if len(self) <= _FEW else self.array.to_pylist())
+        return iter(self._list() if len(self) <= _MAX_LISTED else self.array.to_pylist())
 
     def _list(self) -> list[str]:
         if self._listed is None:
@@ -83,49 +82,50 @@ class StringColumn(Sequence[str]):
         return self._listed
 
     def buffers(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-        """The bytes of all strings, and where each begins and the last one ends."""
+        """Return the bytes of all strings, and offsets: string k is text[ends[k]:ends[k + 1]]."""
         return np.frombuffer(self._text, np.uint8), self._ends
 
     def row_of(self, value: str) -> int:
-        """The row of a string, or -1; the strings differ."""
-        if len(self) <= _FEW:
+        """Return the row of a string, or -1. All strings must differ."""
+        if len(self) <= _MAX_LISTED:
             if self._rows is None:
-                self._rows = {one: row for row, one in enumerate(self._list())}
+                self._rows = {string: row for row, string in enumerate(self._list())}
             return self._rows.get(value, -1)
         text, ends = self.buffers()
         if self._slots is None:
             slots = np.full(1 << (2 * len(self)).bit_length(), vocabulary.EMPTY_SLOT, np.uint32)
             vocabulary.fill_slots(slots, text, ends)
             self._slots = slots
-        wanted = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
-        return int(vocabulary.row_in_slots(self._slots, text, ends, wanted))
+        key = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
+        return int(vocabulary.row_in_slots(self._slots, text, ends, key))
 
 
 SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
 
 
 class SegmentReader(ABC):
-    """What is read of a segment, or of the memtable's rows: `len` is their number.
+    """The rows of a segment, or of the memtable; `len` is the number of rows.
 
     Attributes
     ----------
     serial : int
-        Differs for all that a matcher ever had.
+        Unique among all segments and memtables of a matcher.
     arrays : SegmentArrays
-        Without any room behind.
-    handle
-        What kernels match with: the arrays, of the memtable with the room behind.
+        The arrays, without free capacity.
+    struct_ref
+        The struct reference that kernels search. That of a memtable includes free capacity.
     names : table
-        The names by row: see `Segment`.
+        The id, subscriber and expression of each row: see `Segment`.
     id_of, subscriber_of : callable
-        From a row to its id or subscriber, as fast as can be.
+        Functions from a row to its id or subscriber, for loops over many rows.
     deleted_version : array
         The first version in which each row is deleted.
     expires : array
-        When each row ends.
+        When each row expires, in nanoseconds since 1970.
     removals : int
-        How often a row was deleted. A row is marked before this is raised; whoever counted rows
-        and sees the same number here relies on none being marked since.
+        Number of calls of `remove`. A row's `deleted_version` is written before `removals` is
+        raised; a reader that has counted live rows relies on it, because an unchanged number tells
+        it that its count still holds.
     """
 
     serial: int
@@ -142,11 +142,11 @@ class SegmentReader(ABC):
 
     @abstractmethod
     def row_of(self, id: str) -> int:
-        """The row of an id, or -1."""
+        """Return the row of an id, or -1."""
 
     @abstractmethod
     def stored_expression(self, row: int) -> Expression:
-        """The expression of a row, or its condition; None where it was given as columns."""
+        """Return the expression of a row, or its condition; None if it was added as columns."""
 
     @abstractmethod
     def remove(self, row: int, version: int) -> None:
@@ -154,31 +154,36 @@ class SegmentReader(ABC):
 
     @abstractmethod
     def reset_versions(self) -> None:
-        """Begin with version 0 again: what is there is there, what is deleted is deleted."""
+        """Restart at version 0: live rows stay live, deleted rows stay deleted."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """The "id" or the "subscriber" of each row."""
+        """Return the "id" or the "subscriber" of each row."""
         names = self.names
         return names.column(name if name in names.column_names else "id")
 
     def expression(self, row: int) -> str | None:
-        """The expression of a row, if it was given as one."""
+        """Return the expression of a row; None if it was added as columns."""
         return expression_text(self.stored_expression(row))
 
     def live_rows(self, now: int, version: int) -> NDArray[np.int64]:
-        """The rows that are neither expired nor deleted by a version."""
+        """Return the rows that are neither expired nor deleted at a version."""
         return np.flatnonzero((self.deleted_version > version) & (self.expires > now))
 
     def live_ids(self, now: int, version: int) -> list[str]:
-        """The ids of those rows."""
+        """Return the ids of the rows that are neither expired nor deleted at a version."""
         ids: list[str] = self.column("id").take(pa.array(self.live_rows(now, version))).to_pylist()
         return ids
 
-    def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entries of the posts that subscriptions own themselves, in turn; how many each."""
+    def posting_entries_of(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the direct entries of rows in the postings, row by row, and the number of each.
+
+        An entry is direct if its owner is a subscription: no check remains to be evaluated.
+        """
         if self._entries is None:
             owner = self.arrays.postings.owner[
                 : keyword_postings.direct_entry_count(self.arrays.postings)
@@ -190,8 +195,8 @@ class SegmentReader(ABC):
         sizes = start[rows + 1] - start[rows]
         return entries[keyword_postings.ranges(start[rows], sizes)].astype(np.int64), sizes
 
-    def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The list of the posts that each entry is in."""
+    def posting_lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the posting list that holds each entry."""
         if self._lists is None:
             first = self.arrays.postings.lists["first"]
             by_entry = np.argsort(first, kind="stable")
@@ -201,12 +206,12 @@ class SegmentReader(ABC):
 
     @property
     def deleted_count(self) -> int:
-        """How many rows are deleted."""
+        """Number of deleted rows."""
         return int(self.arrays.state[DELETED_ROWS])
 
     @property
     def sampled_events(self) -> int:
-        """From how many events the planner learned what they are like."""
+        """Number of events in the sample that the segment was planned for."""
         return int(self.arrays.state[SAMPLED_EVENTS])
 
     @property
@@ -215,21 +220,21 @@ class SegmentReader(ABC):
         return sum(array.nbytes for _, array in flat_arrays(self.arrays))
 
     def paths(self) -> dict[str, int]:
-        """The number of filters under each access path."""
+        """Return the number of filters under each access path."""
         counts = np.bincount(self.arrays.path, minlength=len(AccessPath))
         counts[AccessPath.WORDS] += keyword_postings.direct_entry_count(self.arrays.postings)
         return {path.name.lower(): int(counts[path]) for path in AccessPath}
 
 
 class Segment(SegmentReader):
-    """An immutable segment: only which rows are deleted ever changes.
+    """An immutable segment: only the deletion marks of its rows change.
 
     Parameters
     ----------
     arrays : SegmentArrays
     names : table
-        The `id` of each row; its `subscriber`, left out where all are the ids; its `expression`,
-        left out where none was given.
+        The columns `id`; `subscriber`, left out if it equals the id in each row; and `expression`,
+        left out if all rows were added as columns.
     """
 
     def __init__(self, arrays: SegmentArrays, names: pa.Table) -> None:
@@ -243,7 +248,7 @@ class Segment(SegmentReader):
 
     @cached_property
     def struct_ref(self) -> Any:
-        """The arrays as kernels take them."""
+        """The struct reference that kernels search."""
         return struct_ref(self.arrays)
 
     @cached_property
@@ -252,38 +257,39 @@ class Segment(SegmentReader):
 
     @cached_property
     def id_of(self) -> Callable[[int], str]:  # type: ignore[override]
-        """From a row to its id."""
+        """A function from a row to its id."""
         return self._ids.get
 
     @cached_property
     def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
-        """From a row to its subscriber."""
-        own = "subscriber" in self.names.column_names
-        return StringColumn(self.column("subscriber")).get if own else self.id_of
+        """A function from a row to its subscriber."""
+        has_column = "subscriber" in self.names.column_names
+        return StringColumn(self.column("subscriber")).get if has_column else self.id_of
 
     def row_of(self, id: str) -> int:
-        """The row of an id, or -1."""
+        """Return the row of an id, or -1."""
         return self._ids.row_of(id)
 
     def stored_expression(self, row: int) -> str | None:
-        """The expression of a row, if it was given as one."""
+        """Return the expression of a row; None if it was added as columns."""
         if "expression" not in self.names.column_names:
             return None
-        given: str | None = self.names.column("expression")[row].as_py()
-        return given
+        expression: str | None = self.names.column("expression")[row].as_py()
+        return expression
 
     def remove(self, row: int, version: int) -> None:
         """Delete a row from a version on.
 
-        The count is raised before the row is marked; a match relies on it, because it looks at
-        marks only where the count is not 0. `removals` is raised last: see there.
+        The count of deleted rows is raised before the row is marked; a match relies on it, because
+        it reads the marks only if the count is not 0. `removals` is raised last: see
+        `SegmentReader`.
         """
         self.arrays.state[DELETED_ROWS] += 1
         self.deleted_version[row] = version
         self.removals += 1
 
     def reset_versions(self) -> None:
-        """Begin with version 0 again."""
+        """Restart at version 0: live rows stay live, deleted rows stay deleted."""
         self.deleted_version[self.deleted_version != NOT_DELETED] = 0
 
 
@@ -292,20 +298,22 @@ def merge_segments(
     rows: Sequence[NDArray[np.int64]],
     sample: EventSample = EMPTY_SAMPLE,
 ) -> Segment:
-    """One segment of some rows of each of several, planned for events like those of a sample."""
-    parts = [(own.arrays, kept) for own, kept in zip(segments, rows, strict=True)]
+    """Merge some rows of each segment into one segment, planned for events like the sample."""
+    parts = [(segment.arrays, kept) for segment, kept in zip(segments, rows, strict=True)]
     expires = np.concatenate([arrays.expires[kept] for arrays, kept in parts])
-    names = joined(own.names.take(kept) for own, kept in zip(segments, rows, strict=True))
+    names = concatenate_names(
+        segment.names.take(kept) for segment, kept in zip(segments, rows, strict=True)
+    )
     return Segment(build(merge_to_table(parts), expires, sample=sample), names)
 
 
-def joined(tables: Iterable[pa.Table]) -> pa.Table:
-    """Names of several segments as one table; a column that some lack is filled."""
-    given = list(tables)
-    asked = {name for table in given for name in table.column_names}
-    schema = pa.schema([field for field in SCHEMA if field.name in asked])
+def concatenate_names(tables: Iterable[pa.Table]) -> pa.Table:
+    """Concatenate the names of segments. A column that only some tables have is filled."""
+    tables = list(tables)
+    present = {name for table in tables for name in table.column_names}
+    schema = pa.schema([field for field in SCHEMA if field.name in present])
     full = []
-    for table in given:
+    for table in tables:
         columns = {name: table.column(name) for name in table.column_names}
         columns.setdefault("subscriber", columns["id"])
         columns.setdefault("expression", pa.nulls(len(table), pa.string()))
@@ -314,7 +322,7 @@ def joined(tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def names_table(subscriptions: Sequence[Subscription]) -> pa.Table:
-    """The names of subscriptions, row by row."""
+    """Return the id, subscriber and expression of each subscription."""
     return pa.table(
         [
             [s.id for s in subscriptions],

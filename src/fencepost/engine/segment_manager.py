@@ -1,26 +1,26 @@
-"""The subscriptions of a matcher: the memtable, the segments, and where each id is.
+"""`SegmentManager`: the subscriptions of a matcher, in a memtable and immutable segments.
 
-A writer holds the lock; readers do not. A reader takes the snapshot as it is published: segments,
-the memtable's rows, and a version.
+A writer holds the lock; readers do not. A reader takes the published snapshot: segments, the rows
+of the memtable, and a version.
 
 - A row's `deleted_version` is written before the snapshot of that version is published. A reader of
   that snapshot relies on it, because kernels compare the two: it never sees the deleted row. A
   reader of an older snapshot still does.
 - A new row is written, and the row that it replaces marked, before the one snapshot that shows both
-  changes. A reader relies on it, because a replaced subscription is never absent and never twice
-  there.
+  changes. A reader relies on it, because a replaced subscription is never absent and never present
+  twice.
 - A merge reads rows without the lock. The rows deleted meanwhile are marked in the merged segment
   before the snapshot that holds it is published, with the versions at which they were deleted. A
   reader relies on it, because it would find them again otherwise.
-- Merged segments are swapped in only when built, and keep their places until then: an older
-  snapshot holds the old ones as long as it is in use.
+- A merged segment is built before the snapshot with it is published. A reader relies on it, because
+  it searches the old segments until then; an older snapshot keeps them as long as it is in use.
 
-New subscriptions go to the memtable. When it is full, the writer that filled it makes it a segment,
-which takes some milliseconds; a thread of its own would have to ask for Python's lock at every step
-and fell behind. `merge_policy` says which segments to merge, and one background thread merges them
-while others read and write. While subscriptions are loaded in bulk, before any event went by, small
-segments are not merged early. When nothing has changed for a second, `find_merge_at_rest` names the
-segments to merge.
+New subscriptions go to the memtable. The writer that fills it flushes it to a segment, which takes
+some milliseconds; a separate thread would need Python's lock at every step, and fell behind.
+`merge_policy` names the segments to merge, and one background thread merges them while other
+threads read and write. During a bulk load, before any event is matched, small segments are not
+merged early. When nothing has changed for a second, `find_merge_at_rest` names the segments to
+merge.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ from fencepost.engine.subscriptions import Subscription
 from fencepost.errors import ModelError
 
 MAX_MEMTABLE_ROWS = 512  # every event visits each subscription there
-SMALL = 16 * MAX_MEMTABLE_ROWS  # a segment of up to so many rows takes in what is filed next
+MAX_SMALL_ROWS = 16 * MAX_MEMTABLE_ROWS  # up to this, the last segment absorbs the next one
 LAST_VERSION = int(NOT_DELETED) - 1
-_BULK_LOAD = 16  # after so many segments without an event, subscriptions are being loaded
-_REST_S = 1.0  # without a change
+_BULK_LOAD_SEGMENTS = 16  # this many segments without an event between them are a bulk load
+_REST_S = 1.0  # time without a change after which segments are merged at rest
 _MAX_SEGMENTS = 64  # with more, a writer that adds another waits for a merge
-_MANY = 64  # so many subscriptions at once are worth a segment
+_MIN_BATCH = 65  # this many subscriptions at once become a segment, past the memtable
 
 Rows: TypeAlias = NDArray[np.int64]
 
 
 class SegmentManager:
-    """Subscriptions that come and go, in few segments.
+    """Subscriptions that are added and removed, in few segments.
 
     Attributes
     ----------
     lock : threading.RLock
-        Held while anything changes.
+        Held during each change.
     event_sampler : EventSampler
-        What events were like, for the planner.
-    max_memtable_rows, small : int
+        Samples events for the planner.
+    max_memtable_rows, max_small_rows : int
         See the constants of these names.
     """
 
@@ -77,27 +77,27 @@ class SegmentManager:
         self._clock = clock
         self.event_sampler = EventSampler()
         self.max_memtable_rows = MAX_MEMTABLE_ROWS
-        self.small = SMALL
+        self.max_small_rows = MAX_SMALL_ROWS
         self._segments: list[Segment] = []
         self._memtable = Memtable(columns, 1)
         self._serial = 1
         self._snapshot = Snapshot((), 0)
-        self._merged = threading.Condition(self.lock)
+        self._segments_changed = threading.Condition(self.lock)  # by a writer or by a merge
         self._merger: threading.Thread | None = None
-        self._merging: list[Segment] = []  # by that thread
-        self._failure: BaseException | None = None  # of which the last merge died
-        self._moment = self.event_sampler.position  # when a segment was added last
-        self._added_without_events = _BULK_LOAD  # segments, since an event went by
+        self._merging: list[Segment] = []  # the segments that the merger merges now
+        self._failure: BaseException | None = None  # the error of the last merge, if it failed
+        self._last_position = self.event_sampler.position  # when a segment was last added
+        self._segments_without_events = _BULK_LOAD_SEGMENTS  # added since an event was matched
         self._reindexing = False
-        self._compacting = 0  # how many callers wait for what is merged at rest
-        _all.add(self)
+        self._compacting = 0  # number of callers that wait for merges at rest
+        _managers.add(self)
 
     def snapshot(self) -> Snapshot:
-        """The segments as they are now."""
+        """Return the current snapshot."""
         return self._snapshot
 
     def load(self, segments: Iterable[Segment]) -> None:
-        """Take segments as they are, as the only ones."""
+        """Replace all segments."""
         with self.lock:
             self._segments = [self._numbered(segment) for segment in segments]
             self._publish(self._snapshot.version)
@@ -108,83 +108,89 @@ class SegmentManager:
             self._flush()
             self._append(segment)
             self._publish(self._snapshot.version)
-            self._merge_beside()
+            self._start_merging()
 
     def add(self, subscriptions: Iterable[Subscription], replace: bool) -> None:
-        """Add subscriptions; with `replace` in place of those with the same ids."""
+        """Add subscriptions. With `replace`, they replace those with the same ids."""
         with self.lock:
-            given = {one.id: one for one in subscriptions}
-            places = self._places(given)
+            added = {subscription.id: subscription for subscription in subscriptions}
+            old_rows = self._locate_all(added)
             if not replace:
-                for segment, row in places:
-                    if self._is_there(segment, row):
+                for segment, row in old_rows:
+                    if self._is_unexpired(segment, row):
                         raise ModelError(id_in_use_message(segment.id_of(row)))
             version = self._next_version()
-            made = self._built(list(given.values())) if len(given) > _MANY else None
-            if made is None:
-                self._memtable.add(given.values(), version)
-            for segment, row in places:
+            built = self._build(list(added.values())) if len(added) >= _MIN_BATCH else None
+            if built is None:
+                self._memtable.add(added.values(), version)
+            for segment, row in old_rows:
                 segment.remove(row, version)
-            flushed = made is not None or len(self._memtable) >= self.max_memtable_rows
+            flushed = built is not None or len(self._memtable) >= self.max_memtable_rows
             if flushed:
                 self._flush()
-            if made is not None:
-                self._append(made)
+            if built is not None:
+                self._append(built)
             self._publish(version)
             if flushed:
-                self._merge_beside()
+                self._start_merging()
 
     def remove(self, id: object) -> bool:
-        """Remove a subscription; whether there was one."""
+        """Remove a subscription. Return whether it existed."""
         if not isinstance(id, str):
             return False
         with self.lock:
-            place = self._place(id)
-            if place is None:
+            location = self._locate(id)
+            if location is None:
                 return False
-            segment, row = place
-            was_there = self._is_there(segment, row)
+            segment, row = location
+            existed = self._is_unexpired(segment, row)
             version = self._next_version()
             segment.remove(row, version)
             self._snapshot = self._snapshot.at(version)
-            return was_there
+            return existed
 
     def find(self, id: object) -> tuple[SegmentReader, int]:
-        """The segment and row of a subscription."""
+        """Return the segment and row of a subscription, which may be expired.
+
+        Raise ModelError if the id is unknown.
+        """
         with self.lock:
-            place = self._place(id) if isinstance(id, str) else None
-            if place is None:
+            location = self._locate(id) if isinstance(id, str) else None
+            if location is None:
                 raise ModelError(f"there is no subscription {id!r:.60}")
-            return place
+            return location
 
     def ids_in_use(self, ids: Collection[str] | pa.Array) -> set[str]:
-        """Those of some ids that are in use."""
+        """Return the ids that belong to unexpired subscriptions."""
         with self.lock:
-            places = self._places(ids)
-            return {own.id_of(row) for own, row in places if self._is_there(own, row)}
+            return {
+                segment.id_of(row)
+                for segment, row in self._locate_all(ids)
+                if self._is_unexpired(segment, row)
+            }
 
     def __contains__(self, id: str) -> bool:
         with self.lock:
-            place = self._place(id)
-            return place is not None and self._is_there(*place)
+            location = self._locate(id)
+            return location is not None and self._is_unexpired(*location)
 
     def __len__(self) -> int:
         now, snapshot = self._clock(), self._snapshot
         return sum(len(segment.live_rows(now, snapshot.version)) for segment in snapshot)
 
     def ids(self) -> list[str]:
-        """The ids of all subscriptions, sorted."""
+        """Return the ids of all subscriptions, sorted."""
         now, snapshot = self._clock(), self._snapshot
-        return sorted(id for own in snapshot for id in own.live_ids(now, snapshot.version))
+        return sorted(id for segment in snapshot for id in segment.live_ids(now, snapshot.version))
 
     def compact(self) -> None:
-        """Flush the memtable, and wait until nothing is left to be merged."""
+        """Flush the memtable, and wait until no merge remains."""
         with self.lock:
             self._flush()
             self._publish(self._snapshot.version)
             self._compacting += 1
             self._failure = None
-            self._merge_beside()
+            self._start_merging()
             merger = self._merger
         if merger is not None:
             merger.join()
@@ -194,47 +200,48 @@ class SegmentManager:
                 raise self._failure
 
     def reindex(self) -> None:
-        """Build all segments again, as one, for events like those that were seen."""
+        """Rebuild all segments as one, planned for events like those that were sampled."""
         with self.lock:
             self._reindexing = bool(self._segments) or len(self._memtable) > 0
         self.compact()
 
-    def _is_there(self, segment: SegmentReader, row: int) -> bool:
+    def _is_unexpired(self, segment: SegmentReader, row: int) -> bool:
         return bool(segment.expires[row] > self._clock())
 
     def _numbered(self, segment: Segment) -> Segment:
+        """Give a segment the next serial number, and return it."""
         self._serial += 1
         segment.serial = self._serial
         return segment
 
-    def _place(self, id: str) -> tuple[SegmentReader, int] | None:
-        """The segment and row of a subscription that is not deleted, if there is one."""
+    def _locate(self, id: str) -> tuple[SegmentReader, int] | None:
+        """Return the segment and row of a subscription that is not deleted, or None."""
         for segment in reversed(self._snapshot):
             row = segment.row_of(id)
             if row >= 0 and segment.deleted_version[row] == NOT_DELETED:
                 return segment, row
         return None
 
-    def _places(self, ids: Collection[str] | pa.Array) -> list[tuple[SegmentReader, int]]:
-        """The segments and rows of those of some ids that are there and not deleted."""
+    def _locate_all(self, ids: Collection[str] | pa.Array) -> list[tuple[SegmentReader, int]]:
+        """Return the segments and rows of all subscriptions with these ids that are not deleted."""
         if isinstance(ids, pa.Array):
-            wanted = ids
-        elif len(ids) <= _MANY:
-            return [place for place in map(self._place, ids) if place is not None]
+            keys = ids
+        elif len(ids) < _MIN_BATCH:
+            return [location for location in map(self._locate, ids) if location is not None]
         else:
-            wanted = pa.array(list(ids), pa.string())
-        places: list[tuple[SegmentReader, int]] = []
+            keys = pa.array(list(ids), pa.string())
+        locations: list[tuple[SegmentReader, int]] = []
         for segment in self._snapshot:
-            found = pc.is_in(segment.column("id").cast(wanted.type), value_set=wanted)
-            rows = np.flatnonzero(found.to_numpy())
+            matches = pc.is_in(segment.column("id").cast(keys.type), value_set=keys)
+            rows = np.flatnonzero(matches.to_numpy())
             rows = rows[segment.deleted_version[rows] == NOT_DELETED]
-            places += ((segment, row) for row in rows.tolist())
-        return places
+            locations += ((segment, row) for row in rows.tolist())
+        return locations
 
     def _next_version(self) -> int:
-        """The version of the next change; after the last number that there is, they begin anew.
+        """Return the version of the next change. After the last version, restart at 1.
 
-        A match that runs just then may miss what is removed while it runs.
+        A match that runs during the restart may miss rows that are deleted while it runs.
         """
         if self._snapshot.version == LAST_VERSION:
             for segment in self._snapshot:
@@ -243,15 +250,19 @@ class SegmentManager:
         return self._snapshot.version + 1
 
     def _publish(self, version: int) -> None:
-        """Show readers what was written: nothing that they look at may be written later."""
-        parts: list[SegmentReader] = [*self._segments]
+        """Publish the segments and the memtable's rows as the snapshot of a version.
+
+        All rows are written before the snapshot is published; readers rely on it, because they hold
+        no lock.
+        """
+        segments: list[SegmentReader] = [*self._segments]
         if len(self._memtable):
-            parts.append(MemtableView(self._memtable))
-        self._snapshot = Snapshot(parts, version, self._snapshot)
+            segments.append(MemtableView(self._memtable))
+        self._snapshot = Snapshot(segments, version, self._snapshot)
 
     # Segments
 
-    def _built(self, subscriptions: list[Subscription]) -> Segment:
+    def _build(self, subscriptions: list[Subscription]) -> Segment:
         table = FilterTable(self.columns)
         for number, subscription in enumerate(subscriptions):
             table.add(number, subscription.compiled)
@@ -260,140 +271,148 @@ class SegmentManager:
         return Segment(arrays, names_table(subscriptions))
 
     def _flush(self) -> None:
-        """Make the memtable a segment, or part of the last one, and begin another."""
+        """Flush the memtable to a new segment or to a small last one, and start a new memtable."""
         memtable = self._memtable
         if not len(memtable):
             return
-        given = MemtableView(memtable)
-        # A row that is expired stays: its expression can still be asked for.
-        kept = np.flatnonzero(given.deleted_version == NOT_DELETED)
+        view = MemtableView(memtable)
+        # Expired rows are kept: a caller may still ask for their expressions.
+        kept = np.flatnonzero(view.deleted_version == NOT_DELETED)
         if len(kept) and memtable.has_posting_filters:
-            self._append(self._built([memtable.subscriptions[row] for row in kept.tolist()]))
+            self._append(self._build([memtable.subscriptions[row] for row in kept.tolist()]))
         elif len(kept):
-            self._append(given, kept)
+            self._append(view, kept)
         self._serial += 1
-        room = max(INITIAL_CAPACITY, min(memtable.capacity, 2 * MAX_MEMTABLE_ROWS))
-        self._memtable = Memtable(self.columns, self._serial, room)
+        capacity = max(INITIAL_CAPACITY, min(memtable.capacity, 2 * MAX_MEMTABLE_ROWS))
+        self._memtable = Memtable(self.columns, self._serial, capacity)
 
-    def _append(self, given: SegmentReader, kept: Rows | None = None) -> None:
-        """Add a segment, or those rows of the memtable; together with a small last one."""
-        parts, rows = [given], [np.arange(len(given)) if kept is None else kept]
-        moment, self._moment = self._moment, self.event_sampler.position
-        quiet = moment == self._moment
-        self._added_without_events = self._added_without_events + 1 if quiet else 0
-        last = self._segments[-1] if self._segments and self._events_go_by() else None
-        small = last is not None and len(last) + len(given) <= self.small
-        if last is not None and small and last not in self._merging:
+    def _append(self, reader: SegmentReader, kept: Rows | None = None) -> None:
+        """Append a segment, or the kept rows of the memtable, merged with a small last segment."""
+        parts, rows = [reader], [np.arange(len(reader)) if kept is None else kept]
+        last_position, self._last_position = self._last_position, self.event_sampler.position
+        has_no_event = last_position == self._last_position
+        self._segments_without_events = self._segments_without_events + 1 if has_no_event else 0
+        last = self._segments[-1] if self._segments and self._is_matching() else None
+        is_small = last is not None and len(last) + len(reader) <= self.max_small_rows
+        if last is not None and is_small and last not in self._merging:
             self._segments.pop()
             parts.insert(0, last)
             rows.insert(0, last.live_rows(self._clock(), LAST_VERSION))
-        if len(parts) == 1 and isinstance(given, Segment):
-            made = given
+        if len(parts) == 1 and isinstance(reader, Segment):
+            segment = reader
         else:
-            made = merge_segments(parts, rows, self.event_sampler.sample())
-        self._segments.append(self._numbered(made))
+            segment = merge_segments(parts, rows, self.event_sampler.sample())
+        self._segments.append(self._numbered(segment))
 
-    def _events_go_by(self) -> bool:
-        """Whether subscriptions come among events, and are not being loaded in bulk."""
-        return self._added_without_events < _BULK_LOAD
+    def _is_matching(self) -> bool:
+        """Return whether events arrive between segments, so that this is no bulk load."""
+        return self._segments_without_events < _BULK_LOAD_SEGMENTS
 
-    # Merging
+    # Merges
 
-    def _merge_beside(self) -> None:
-        """Have a thread merge what there is to merge, if none does so already."""
-        if self._urgent() is None and self._at_rest() is None:
+    def _start_merging(self) -> None:
+        """Start the background thread if a merge is due and none runs.
+
+        Wait while there are too many segments.
+        """
+        if self._find_urgent_merge() is None and self._find_merge_at_rest() is None:
             return
         if self._merger is None or not self._merger.is_alive():
             self._merger = threading.Thread(target=self._merge_all, daemon=True)
             self._merger.start()
-        self._merged.notify_all()
+        self._segments_changed.notify_all()
         while len(self._segments) > _MAX_SEGMENTS and self._merger.is_alive():
-            self._merged.wait(1.0)
+            self._segments_changed.wait(1.0)
 
     def _merge_all(self) -> None:
-        """Merge until nothing is left; what the background thread runs."""
+        """Merge until no merge remains; the background thread runs this."""
         while True:
             with self.lock:
-                run = self._urgent() or self._awaited()
+                run = self._find_urgent_merge() or self._wait_for_merge()
                 if run is None:
-                    # The thread is forgotten before the lock is released. A writer relies on it,
-                    # because it starts another one where it finds none.
+                    # `_merger` is cleared before the lock is released. A writer relies on it,
+                    # because it starts a new thread only if it finds none.
                     self._merger = None
                     return
-                chosen = self._segments[run.start : run.stop]
-                if len(chosen) == len(self._segments):
+                old = self._segments[run.start : run.stop]
+                if len(old) == len(self._segments):
                     self._reindexing = False
                 version = self._snapshot.version
-                # Written before the lock is released: a writer relies on it, because it appends
-                # to the last segment only while that is not being merged.
-                self._merging = chosen
+                # `_merging` is written before the lock is released. A writer relies on it, because
+                # it extends the last segment only while that is not being merged.
+                self._merging = old
             try:
                 now = self._clock()
-                rows = [segment.live_rows(now, version) for segment in chosen]
-                merged = merge_segments(chosen, rows, self.event_sampler.sample())
-            except BaseException as error:  # all stays as it was; callers that wait are told
+                rows = [segment.live_rows(now, version) for segment in old]
+                merged = merge_segments(old, rows, self.event_sampler.sample())
+            except BaseException as error:  # the segments stay; waiting callers get the error
                 with self.lock:
                     self._failure, self._merging = error, []
                 raise
             with self.lock:
-                self._swap_in(chosen, merged, rows)
+                self._swap_in(old, merged, rows)
                 self._merging = []
-                self._merged.notify_all()
+                self._segments_changed.notify_all()
 
     def _sizes(self) -> list[SegmentSize]:
         return [SegmentSize(len(segment), segment.deleted_count) for segment in self._segments]
 
-    def _urgent(self) -> range | None:
-        """The segments to merge now."""
+    def _find_urgent_merge(self) -> range | None:
+        """Return the segments to merge without waiting, or None."""
         if self._reindexing and self._segments:
             return range(len(self._segments))
-        return find_merge(self._sizes(), self.small if self._events_go_by() else None)
+        return find_merge(self._sizes(), self.max_small_rows if self._is_matching() else None)
 
-    def _at_rest(self) -> range | None:
-        """The segments to merge once nothing changes."""
+    def _find_merge_at_rest(self) -> range | None:
+        """Return the segments to merge once nothing changes, or None."""
         return find_merge_at_rest(self._sizes(), self._compacting > 0)
 
-    def _awaited(self) -> range | None:
-        """What to merge next: at once if enough is added, else after a rest."""
-        while self._at_rest() is not None:
+    def _wait_for_merge(self) -> range | None:
+        """Wait for a rest or an urgent merge. Return the segments to merge, or None."""
+        while self._find_merge_at_rest() is not None:
             before = self._snapshot
             if not self._compacting:
-                self._merged.wait(_REST_S)
-            urgent = self._urgent()
+                self._segments_changed.wait(_REST_S)
+            urgent = self._find_urgent_merge()
             if urgent is not None:
                 return urgent
             if self._compacting or self._snapshot is before:
-                return self._at_rest()
+                return self._find_merge_at_rest()
         return None
 
     def _swap_in(self, old: list[Segment], merged: Segment, rows: list[Rows]) -> None:
-        """Put a merged segment in place of the old ones, without rows deleted since."""
+        """Replace old segments by the segment merged from these rows of them.
+
+        Rows that were deleted since are marked in it first.
+        """
         first = self._segments.index(old[0])
-        since = np.concatenate([o.deleted_version[own] for o, own in zip(old, rows, strict=True)])
-        for row in np.flatnonzero(since != NOT_DELETED).tolist():
-            merged.remove(row, int(since[row]))
-        left = [self._numbered(merged)] if len(merged) else []
-        self._segments[first : first + len(old)] = left
+        deleted_version = np.concatenate(
+            [segment.deleted_version[kept] for segment, kept in zip(old, rows, strict=True)]
+        )
+        for row in np.flatnonzero(deleted_version != NOT_DELETED).tolist():
+            merged.remove(row, int(deleted_version[row]))
+        replacement = [self._numbered(merged)] if len(merged) else []
+        self._segments[first : first + len(old)] = replacement
         self._publish(self._snapshot.version)
 
 
-_all: weakref.WeakSet[SegmentManager] = weakref.WeakSet()
+_managers: weakref.WeakSet[SegmentManager] = weakref.WeakSet()
 
 
 def _lock_all() -> None:
-    for manager in list(_all):
+    for manager in list(_managers):
         manager.lock.acquire()
 
 
 def _unlock_all() -> None:
-    for manager in list(_all):
+    for manager in list(_managers):
         manager.lock.release()
 
 
-# A thread that merges must not hold a lock in a child, where it does not go on.
+# The merger does not run in a forked child, so it must not hold a lock there.
 os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
 def id_in_use_message(id: str) -> str:
-    """What is said of an id that is taken."""
-    return f"there is a subscription {id!r:.60} already; give replace=True to put this in its place"
+    """Return the error message for an id that is in use."""
+    return f"there is a subscription {id!r:.60} already; give replace=True to replace it"

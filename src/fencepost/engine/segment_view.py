@@ -1,4 +1,4 @@
-"""`SegmentView`: what other packages may read of a matcher's subscriptions and segments."""
+"""`SegmentView`: lets other packages read a matcher's subscriptions and segments."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ ChangeListener: TypeAlias = Callable[[Sequence[str]], None]
 
 
 class SegmentView:
-    """A matcher's subscriptions, to be read: `Matcher.view` gives it.
+    """A live, read-only view of a matcher's subscriptions, made by `Matcher.view`.
 
-    It is live: what it tells is true at the moment of the call. A reader that needs several answers
-    of one moment holds `lock`, or takes one `snapshot`.
+    Each answer is true at the moment of its call. A reader that needs several answers of one moment
+    holds `lock`, or takes one `snapshot`.
 
     Attributes
     ----------
     lock : threading.RLock
-        Held while subscriptions change; a caller that holds it sees no other change.
+        Held while subscriptions change; they do not change while a caller holds it.
     clock : callable
-        The present in nanoseconds since 1970, by which subscriptions expire.
-    columns : Columns
-        Which columns of events the subscriptions ask for.
+        Returns the time in nanoseconds since 1970, by which subscriptions expire.
+    columns : ColumnRegistry
+        The columns of events that the subscriptions compare.
     """
 
     def __init__(self, segments: SegmentManager, columns: ColumnRegistry, clock: Clock) -> None:
         self._segments = segments
-        self._followers: list[weakref.WeakMethod[ChangeListener]] = []
+        self._listeners: list[weakref.WeakMethod[ChangeListener]] = []
         self.columns = columns
         self.clock = clock
 
@@ -55,17 +55,17 @@ class SegmentView:
         return self._segments.lock
 
     def snapshot(self) -> Snapshot:
-        """The segments as they are now."""
+        """Return the current segments."""
         return self._segments.snapshot()
 
     def live_segments(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64]]]:
-        """The segments as they are now, with the rows that are neither expired nor deleted."""
+        """Yield each segment, with its rows that are neither expired nor deleted."""
         snapshot, now = self.snapshot(), self.clock()
         for segment in snapshot:
             yield segment, segment.live_rows(now, snapshot.version)
 
     def requirements(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64], Requirements]]:
-        """The segments as they are now, with those rows, and what all of theirs require."""
+        """Yield each segment, with its live rows and the requirements of all its rows."""
         for segment, rows in self.live_segments():
             yield segment, rows, requirements_of_segment(segment)
 
@@ -75,50 +75,50 @@ class SegmentView:
         return sum(segment.nbytes for segment in self.snapshot())
 
     def expression(self, id: str) -> str:
-        """The expression of a subscription, as given or put together from its checks."""
+        """Return the expression of a subscription: its own text, or one made from its checks."""
         with self.lock:
             segment, row = self._segments.find(id)
-            given = segment.expression(row)
+            text = segment.expression(row)
             return (
-                condition_text(condition_of(segment, row, self.columns)) if given is None else given
+                condition_text(condition_of(segment, row, self.columns)) if text is None else text
             )
 
     def condition(self, id: str) -> Condition:
-        """What a subscription asks, as given or put together from its checks."""
+        """Return the condition of a subscription: its own, or one made from its checks."""
         with self.lock:
             return condition_of_row(*self._segments.find(id), self.columns)
 
     def filters(self, id: str) -> tuple[Filter, ...]:
-        """The filters of a subscription, one of which must hold."""
+        """Return the filters of a subscription, one of which must hold."""
         return compile_condition(self.condition(id), self.columns.space)
 
     def expires(self, id: str) -> int:
-        """When a subscription ends, in nanoseconds since 1970."""
+        """Return when a subscription expires, in nanoseconds since 1970."""
         with self.lock:
             segment, row = self._segments.find(id)
             return int(segment.expires[row])
 
     def subscriber(self, id: str) -> str:
-        """To whom a subscription belongs."""
+        """Return the subscriber of a subscription."""
         with self.lock:
             segment, row = self._segments.find(id)
             return segment.subscriber_of(row)
 
     def event_values(self, event: object) -> EventValues:
-        """An event's values as its conditions see them."""
+        """Return an event's values, read as conditions read them."""
         return EventValues(attributes(event), self.columns.tokenizer, self.columns.space)
 
-    # Following changes
+    # Listeners
 
-    def on_change(self, follow: ChangeListener) -> None:
-        """Have a method called after each change, with the lock held, as long as its object lives.
+    def on_change(self, listener: ChangeListener) -> None:
+        """Call a bound method after each change, with the lock held, while its object lives.
 
-        It is given the ids that came, went or were replaced.
+        Its argument is the ids of the subscriptions that were added, removed or replaced.
         """
         with self.lock:
-            living = [one for one in self._followers if one() is not None]
-            self._followers = [*living, weakref.WeakMethod(follow)]
+            alive = [ref for ref in self._listeners if ref() is not None]
+            self._listeners = [*alive, weakref.WeakMethod(listener)]
 
     def listeners(self) -> list[ChangeListener]:
-        """The methods to be called after a change, of objects that live."""
-        return [follow for one in self._followers if (follow := one()) is not None]
+        """Return the listeners whose objects live."""
+        return [listener for ref in self._listeners if (listener := ref()) is not None]

@@ -1,9 +1,8 @@
-"""What subscriptions of a segment name and where they want events to be, read from its arrays.
+"""Read the keywords and spatial bounds of subscriptions from the arrays of a segment.
 
-A subscription *names* a word where one of its filters needs it, alone or with others, in a list or
-in a text. It wants events near a geometry where a filter needs contact with it or a distance to it.
-Both are in the segment already: in the entries of the postings that a subscription owns, and in the
-checks of its filters.
+The keywords of a subscription are the words that a filter needs, alone or with others, in a list or
+in a text. Its spatial bounds are the geometries that an event must meet, or be near. Both stand in
+the direct entries of its postings, and in the checks of its filters.
 """
 
 from __future__ import annotations
@@ -21,127 +20,137 @@ from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
 
 
 class KeywordRows(NamedTuple):
-    """Words that some subscriptions name, by subscription, then by key; each once."""
+    """Distinct pairs of a subscription and a keyword, sorted by subscription, then by key."""
 
-    number: NDArray[np.int64]  # which of the subscriptions asked about
+    position: NDArray[np.int64]  # of the subscription, in the rows that were passed
     key: NDArray[np.int64]  # see `word_key`
 
 
 class SpatialBounds(NamedTuple):
-    """Geometries that some subscriptions want events near."""
+    """Geometries that events must meet, or be near, to match a subscription."""
 
-    number: NDArray[np.int64]  # which of the subscriptions asked about
-    column: NDArray[np.int64]  # the event's geometry
+    position: NDArray[np.int64]  # of the subscription, in the rows that were passed
+    column: NDArray[np.int64]  # the geometry column of events
     boxes: NDArray[np.float64]  # (n, 4)
-    reach: NDArray[np.float64]  # how far away from it the event may be
+    reach: NDArray[np.float64]  # the greatest distance of an event; 0 for contact
 
 
 def keyword_field(column: int, kind: int) -> int:
-    """A number for words of a list column where the event has a list, or a text, in it."""
+    """Return the field of a list column for events that have a list in it, or a text."""
     return 2 * column + (kind == check_evaluation.TEXT)
 
 
 def word_key(
-    segment: SegmentReader, use: NDArray[np.int64], word: NDArray[np.int64]
+    segment: SegmentReader, field: NDArray[np.int64], word: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """One number for a use and a word of the segment's vocabulary."""
-    return use * len(segment.arrays.vocabulary.start) + word
+    """Return one number for a field and a word of the segment's vocabulary."""
+    return field * len(segment.arrays.vocabulary.start) + word
 
 
 def field_of_key(segment: SegmentReader, key: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The use again."""
+    """Return the field of a key."""
     return key // len(segment.arrays.vocabulary.start)
 
 
 def keywords_of(segment: SegmentReader, rows: NDArray[np.int64]) -> KeywordRows:
-    """The words that these subscriptions name."""
-    parts = [*_in_checks(segment, rows), *_in_posts(segment, rows)]
-    number = np.concatenate([own for own, _ in parts])
-    key = np.concatenate([keys for _, keys in parts])
-    order = np.lexsort((key, number))
-    number, key = number[order], key[order]
+    """Return the keywords of subscriptions."""
+    parts = [*_keywords_in_checks(segment, rows), *_keywords_in_postings(segment, rows)]
+    position = np.concatenate([part.position for part in parts])
+    key = np.concatenate([part.key for part in parts])
+    order = np.lexsort((key, position))
+    position, key = position[order], key[order]
     first = np.ones(len(key), bool)
-    first[1:] = (np.diff(number) != 0) | (np.diff(key) != 0)
-    return KeywordRows(number[first], key[first])
+    first[1:] = (np.diff(position) != 0) | (np.diff(key) != 0)
+    return KeywordRows(position[first], key[first])
 
 
-def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
+def _keywords_in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
     arrays = segment.arrays
-    checks, number = _checks_of(segment, rows)
-    names = (
+    checks, position = _checks_of(segment, rows)
+    has_keywords = (
         (checks["kind"] == check_evaluation.LIST)
         & (checks["flags"] & check_evaluation.NEGATED == 0)
         & (checks["function"] != check_evaluation.CONTAINED_BY)
     )
-    found = []
-    # A check has two sets: the items as they are and, if they are strings, after it their words.
-    for text, chosen in ((0, names), (1, names & (checks["flags"] & check_evaluation.TOKENS > 0))):
-        sets = checks["item"][chosen].astype(np.int64) + text
+    has_words = has_keywords & (checks["flags"] & check_evaluation.TOKENS > 0)
+    parts = []
+    # A check has two sets: its items, and after it, if the items are strings, their words.
+    for is_text, selected in ((0, has_keywords), (1, has_words)):
+        sets = checks["item"][selected].astype(np.int64) + is_text
         first = arrays.set_start[sets].astype(np.int64)
         sizes = arrays.set_start[sets + 1] - first
-        use = np.repeat(2 * checks["column"][chosen].astype(np.int64) + text, sizes)
+        field = np.repeat(2 * checks["column"][selected].astype(np.int64) + is_text, sizes)
         words = arrays.set_items[ranges(first, sizes)].astype(np.int64)
-        found.append(KeywordRows(np.repeat(number[chosen], sizes), word_key(segment, use, words)))
-    return found
+        parts.append(
+            KeywordRows(np.repeat(position[selected], sizes), word_key(segment, field, words))
+        )
+    return parts
 
 
-def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
+def _keywords_in_postings(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
     postings = segment.arrays.postings
-    entries, sizes = segment.entries_of(rows)
-    number = np.repeat(np.arange(len(rows)), sizes)
-    lists = segment.lists_of(entries)
+    entries, sizes = segment.posting_entries_of(rows)
+    position = np.repeat(np.arange(len(rows)), sizes)
+    lists = segment.posting_lists_of(entries)
     group = postings.groups[postings.lists["group"][lists]]
-    under = np.searchsorted(postings.token_lists, lists.astype(np.uint32), "right") - 1
-    others = postings.rest_start[entries].astype(np.int64)
-    sizes = postings.rest_start[entries + 1] - others
-    rest = postings.rest[ranges(others, sizes)].astype(np.int64)
-    some = under < len(postings.token_lists) - 2  # the last stands for no word
-    found = []
-    for text, kind in ((0, ITEMS), (1, TEXT)):
+    posting_word = np.searchsorted(postings.token_lists, lists.astype(np.uint32), "right") - 1
+    first = postings.rest_start[entries].astype(np.int64)
+    sizes = postings.rest_start[entries + 1] - first
+    other_words = postings.rest[ranges(first, sizes)].astype(np.int64)
+    has_word = posting_word < len(postings.token_lists) - 2  # the last number stands for no word
+    parts = []
+    for is_text, kind in ((0, ITEMS), (1, TEXT)):
         accepts = (group["list_column"] >= 0) & (group["accepts"] & kind > 0)
-        use = 2 * group["list_column"].astype(np.int64) + text
-        own = accepts & some
-        found.append(KeywordRows(number[own], word_key(segment, use[own], under[own])))
-        own = np.repeat(accepts, sizes)
-        keys = word_key(segment, np.repeat(use, sizes)[own], rest[own])
-        found.append(KeywordRows(np.repeat(number, sizes)[own], keys))
-    return found
+        field = 2 * group["list_column"].astype(np.int64) + is_text
+        selected = accepts & has_word
+        parts.append(
+            KeywordRows(
+                position[selected], word_key(segment, field[selected], posting_word[selected])
+            )
+        )
+        selected = np.repeat(accepts, sizes)
+        keys = word_key(segment, np.repeat(field, sizes)[selected], other_words[selected])
+        parts.append(KeywordRows(np.repeat(position, sizes)[selected], keys))
+    return parts
 
 
 def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> SpatialBounds:
-    """The places that these subscriptions want events near."""
+    """Return the spatial bounds of subscriptions."""
     arrays = segment.arrays
-    checks, number = _checks_of(segment, rows)
-    chosen = checks_with_boxes(checks, arrays.shapes)
-    near = checks["kind"][chosen] == check_evaluation.NEAR
-    shapes = arrays.shapes.shapes[checks["item"][chosen]]
-    entries, sizes = segment.entries_of(rows)
+    checks, position = _checks_of(segment, rows)
+    spatial = checks_with_boxes(checks, arrays.shapes)
+    is_near = checks["kind"][spatial] == check_evaluation.NEAR
+    shapes = arrays.shapes.shapes[checks["item"][spatial]]
+    entries, sizes = segment.posting_entries_of(rows)
     postings = arrays.postings
-    column = postings.groups["geometry_column"][postings.lists["group"][segment.lists_of(entries)]]
-    placed = column >= 0
+    groups = postings.groups[postings.lists["group"][segment.posting_lists_of(entries)]]
+    column = groups["geometry_column"]
+    has_box = column >= 0
     return SpatialBounds(
-        np.concatenate((number[chosen], np.repeat(np.arange(len(rows)), sizes)[placed])),
-        np.concatenate((checks["column"][chosen].astype(np.int64), column[placed])),
+        np.concatenate((position[spatial], np.repeat(np.arange(len(rows)), sizes)[has_box])),
+        np.concatenate((checks["column"][spatial].astype(np.int64), column[has_box])),
         np.concatenate(
             (
                 np.column_stack([shapes[name] for name in ("x0", "y0", "x1", "y1")]),
-                postings.exact[entries[placed]],
+                postings.exact[entries[has_box]],
             )
         ),
-        np.append(np.where(near, checks["low"][chosen], 0.0), np.zeros(np.count_nonzero(placed))),
+        np.append(
+            np.where(is_near, checks["low"][spatial], 0.0), np.zeros(np.count_nonzero(has_box))
+        ),
     )
 
 
 def _checks_of(
     segment: SegmentReader, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """All checks of these subscriptions, and of which of them each is."""
+    """Return all checks of subscriptions, and for each check the position of its subscription."""
     arrays = segment.arrays
-    asked = rows.astype(np.uint32)  # of the array's type, or searching would convert the array
-    low = np.searchsorted(arrays.filter_subscription, asked)
-    count = np.searchsorted(arrays.filter_subscription, asked, "right") - low
+    keys = rows.astype(np.uint32)  # of the array's type; otherwise the search converts the array
+    low = np.searchsorted(arrays.filter_subscription, keys)
+    count = np.searchsorted(arrays.filter_subscription, keys, "right") - low
     filters = ranges(low, count)
     first = arrays.filter_check[filters].astype(np.int64)
     sizes = arrays.filter_check[filters + 1] - first
-    number = np.repeat(np.repeat(np.arange(len(rows)), count), sizes)
-    return arrays.checks[ranges(first, sizes)], number
+    position = np.repeat(np.repeat(np.arange(len(rows)), count), sizes)
+    return arrays.checks[ranges(first, sizes)], position

@@ -39,7 +39,7 @@ class Snapshot(tuple[SegmentReader, ...]):
         return Snapshot(self, version, self)
 
     def _has_same_struct_refs(self, other: Snapshot) -> bool:
-        """Whether the segments are equal; memtables may differ in their number of rows."""
+        """Return whether the segments are equal. Memtables may differ in their number of rows."""
         if len(self) != len(other) or self[:-1] != other[:-1]:
             return False
         return not self or self[-1] is other[-1] or self[-1].struct_ref is other[-1].struct_ref
@@ -57,14 +57,14 @@ class Snapshot(tuple[SegmentReader, ...]):
     @cached_property
     def struct_refs(self) -> Any:
         """The list of struct references that kernels search. There must be a segment."""
-        first, *others = (segment.struct_ref for segment in self)
+        first, *rest = (segment.struct_ref for segment in self)
         struct_refs = new_ref_list(first)
-        for other in others:
-            struct_refs = ref_list_with(struct_refs, other)
+        for struct_ref in rest:
+            struct_refs = ref_list_with(struct_refs, struct_ref)
         return struct_refs
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """The "id" or the "subscriber" of each row, all segments end to end."""
+        """Return the "id" or the "subscriber" of each row, all segments end to end."""
         chunks = [chunk for segment in self for chunk in segment.column(name).chunks]
         return pa.chunked_array(chunks, pa.string())
 

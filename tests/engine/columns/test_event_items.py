@@ -1,4 +1,4 @@
-"""Texts and lists of Arrow tables have the items that the same rows have in Python."""
+"""Texts and lists of Arrow tables give the same items as Python values."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TEXTS = st.one_of(st.none(), STRINGS)
 LISTS = st.one_of(st.none(), st.lists(TEXTS, max_size=5))
 PAIRS = st.one_of(st.none(), st.lists(TEXTS, min_size=2, max_size=2))
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view()]
-CODED = pa.dictionary(pa.int8(), pa.string())
+ENCODED = pa.dictionary(pa.int8(), pa.string())
 
 
 def _types() -> list[tuple[pa.DataType, st.SearchStrategy[Any]]]:
-    """Arrow types, and the values that each holds."""
-    of_texts = [(kind, TEXTS) for kind in (*TEXT_TYPES, CODED)]
+    """Return Arrow types, and the values that each holds."""
+    of_texts = [(kind, TEXTS) for kind in (*TEXT_TYPES, ENCODED)]
     of_lists = [
-        (make(kind), LISTS) for make in (pa.list_, pa.large_list) for kind in (*TEXT_TYPES, CODED)
+        (make(kind), LISTS) for make in (pa.list_, pa.large_list) for kind in (*TEXT_TYPES, ENCODED)
     ]
     of_pairs = [(pa.list_(kind, 2), PAIRS) for kind in (pa.string(), pa.large_string())]
     numbers = st.one_of(st.none(), st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=4))
@@ -46,20 +46,20 @@ def _types() -> list[tuple[pa.DataType, st.SearchStrategy[Any]]]:
 
 @st.composite
 def arrays(draw: st.DrawFn) -> Callable[[int], pa.ChunkedArray]:
-    """A column of so many rows, whole, cut out of a longer one, or in pieces."""
+    """A function from a number of rows to a column: whole, sliced, or in chunks."""
     kind, values = draw(st.sampled_from(_types()))
     before, after = draw(st.integers(0, 3)), draw(st.integers(0, 3))
 
-    def made(rows: int) -> pa.ChunkedArray:
+    def column(rows: int) -> pa.ChunkedArray:
         count = before + rows + after
-        given_values = draw(st.lists(values, min_size=count, max_size=count))
-        whole = pa.array(given_values, kind).slice(before, rows)
+        items = draw(st.lists(values, min_size=count, max_size=count))
+        whole = pa.array(items, kind).slice(before, rows)
         cuts = sorted(draw(st.lists(st.integers(0, rows), max_size=2)))
         ends = [0, *cuts, rows]
         parts = [whole.slice(a, b - a) for a, b in pairwise(ends)]
         return pa.chunked_array(parts, kind)
 
-    return made
+    return column
 
 
 @st.composite
@@ -73,12 +73,14 @@ def columns_of(table: pa.Table) -> ColumnRegistry:
     columns = ColumnRegistry()
     for name in table.column_names:
         columns.register(Column(ColumnKind.LIST, Property(name)))
-        columns.register(Column(ColumnKind.STRING, Property(name)))  # so that items are not alone
+        columns.register(
+            Column(ColumnKind.STRING, Property(name))
+        )  # so that the text holds strings, too
     return columns
 
 
 def lists_in(block: EventArrays) -> list[list[tuple[int, list[bytes]]]]:
-    """Of each list column and event: the kind and the keys, in any order but no key twice."""
+    """Return for each list column and event the kind and the sorted keys, which are distinct."""
     found = []
     for kinds, starts, stops in zip(
         block.list_kind.tolist(), block.list_start.tolist(), block.list_stop.tolist(), strict=True

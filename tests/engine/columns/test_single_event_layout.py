@@ -1,4 +1,4 @@
-"""Events one at a time give the arrays that rows of events give."""
+"""Single events give the same arrays as tables of events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
 HOLE = [[1, 1], [2, 1], [2, 2], [1, 2], [1, 1]]
 TOUCHING_HOLE = [[0, 1], [1, 1], [1, 2], [0, 1]]
-FORMS = [
+GEOMETRIES = [
     {"type": "Point", "coordinates": [1.5, -0.0]},
     {"type": "Point", "coordinates": [1, 2]},
     {"type": "Point", "coordinates": [1.5, 2.5, 9.0]},
@@ -68,11 +68,10 @@ def columns_of(texts: list[str]) -> ColumnRegistry:
     return columns
 
 
-def assert_alike(columns: ColumnRegistry, event: dict[str, Any]) -> None:
+def assert_equal_arrays(columns: ColumnRegistry, event: dict[str, Any]) -> None:
     row = encode_events(columns, EventTable([event]))
-    one = (
-        written(SingleEventLayout(columns), event) or row
-    )  # who cannot write it, leaves it to rows
+    # An event that the layout cannot write is matched as a table.
+    one = write_event(SingleEventLayout(columns), event) or row
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
     assert strings_of(one) == strings_of(row)
@@ -81,24 +80,24 @@ def assert_alike(columns: ColumnRegistry, event: dict[str, Any]) -> None:
     for a, b in zip(one.geometry.ravel().tolist(), row.geometry.ravel().tolist(), strict=True):
         if a >= 0:
             first, second = (Shapes(g.shapes).row(k).arrays for g, k in ((one, a), (row, b)))
-            for mine, other in zip(first, second, strict=True):
-                np.testing.assert_array_equal(mine, other)
+            for single, table in zip(first, second, strict=True):
+                np.testing.assert_array_equal(single, table)
 
 
-def written(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | None:
-    """What the kernels for one event make of it."""
-    rest = layout.write(event)
-    if rest is None:
+def write_event(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | None:
+    """Return the arrays that the kernels for one event match; None for a table instead."""
+    geometry = layout.write(event)
+    if geometry is None:
         return None
-    if len(rest) == 2:
-        if not np.isfinite(rest).all():
+    if len(geometry) == 2:
+        if not np.isfinite(geometry).all():
             return None
-        shapes, usable = Shapes.read_one(shapely.Point(*rest)).arrays, True
+        shapes, usable = Shapes.read_one(shapely.Point(*geometry)).arrays, True
     else:
-        encode_events: Any = lay_out_unchecked
-        shapes, usable = encode_events(*rest, *layout.limits)
-    if layout.joined[0] < layout.joined[1]:
-        split_joined_items(layout.joined, layout.events.text, layout.events.item_start)
+        lay_out: Any = lay_out_unchecked
+        shapes, usable = lay_out(*geometry, *layout.limits)
+    if layout.joined_items[0] < layout.joined_items[1]:
+        split_joined_items(layout.joined_items, layout.events.text, layout.events.item_start)
     return layout.events._replace(shapes=shapes) if usable else None
 
 
@@ -122,19 +121,23 @@ def lists_of(block: EventArrays) -> list[set[bytes]]:
 @given(st.lists(TEXT_EXPRESSIONS, min_size=1, max_size=5), EVENTS)
 @example(["n > 1 AND s = 'a' AND A_OVERLAPS(t, ('x')) AND b"], {})
 @examples(150)
-def test_any_event(texts: list[str], event: dict[str, Any]) -> None:
-    assert_alike(columns_of(texts), event)
+def test_a_single_event_equals_a_table(texts: list[str], event: dict[str, Any]) -> None:
+    assert_equal_arrays(columns_of(texts), event)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: repr(form)[:50])
-def test_every_form_of_geometry(form: object) -> None:
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda geometry: repr(geometry)[:50])
+def test_every_form_of_geometry(geometry: object) -> None:
     columns = columns_of(["S_INTERSECTS(a, BBOX(0, 0, 1, 1)) AND S_INTERSECTS(b, POINT(0 0))"])
-    for event in ({"a": form}, {"b": form}, {"a": form, "b": "LINESTRING (0 0, 1 -0)"}):
-        assert_alike(columns, event)
-        assert_alike(columns, {**event, "b": form})
+    for event in (
+        {"a": geometry},
+        {"b": geometry},
+        {"a": geometry, "b": "LINESTRING (0 0, 1 -0)"},
+    ):
+        assert_equal_arrays(columns, event)
+        assert_equal_arrays(columns, {**event, "b": geometry})
 
 
-def test_nothing_is_left_of_the_event_before() -> None:
+def test_an_event_overwrites_the_one_before() -> None:
     columns = columns_of(
         ["n > 1 AND s = 'a' AND b AND m IS NULL AND S_DWITHIN(g, POINT(0 0), 1) AND i > 1"]
     )
@@ -148,7 +151,7 @@ def test_nothing_is_left_of_the_event_before() -> None:
         {"n": "4", "s": 4, "b": 0, "m": None, "g": {"type": "Point", "coordinates": [0.5, -0.0]}},
     ]
     for event in events * 2:
-        one = written(layout, event)
+        one = write_event(layout, event)
         assert one is not None
         row = encode_events(columns, EventTable([event]))
         for name in ("number", "number_rest", "truth", "missing"):
@@ -175,7 +178,7 @@ def test_lists_one_after_another() -> None:
     for items in lists * 2:
         for place in ({"type": "Point", "coordinates": [1, 2]}, "LINESTRING (0 0, 1 1)"):
             event = {"l": items, "s": "a string", "g": place}
-            one = written(layout, event)
+            one = write_event(layout, event)
             assert one is not None
             row = encode_events(columns, EventTable([event]))
             assert one.list_kind.tolist() == row.list_kind.tolist()

@@ -1,4 +1,4 @@
-"""Filters posted under words, against looking at every row."""
+"""Keyword postings, compared with an evaluation of every row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fencepost.kernels.match.posting_search import (
 )
 
 BOTH = ITEMS | TEXT
-FORMS = (
+GROUPS = (
     PostingGroup(0, 0, BOTH, True),
     PostingGroup(0, -1, TEXT, True),
     PostingGroup(1, 1, ITEMS, True),
@@ -39,30 +39,30 @@ FORMS = (
 
 
 def random_rows(rng: np.random.Generator, count: int, words: int, side: float) -> PostingRows:
-    """Rows of every form; many boxes touch or repeat, some words are in nearly all."""
-    form = rng.integers(0, len(FORMS), count)
+    """Rows of every group; many boxes touch or repeat, and some words are in nearly all rows."""
+    group = rng.integers(0, len(GROUPS), count)
     corner = rng.integers(0, 12, (count, 2)) * side
     boxes = np.concatenate((corner, corner + rng.integers(1, 5, (count, 2)) * side), axis=1)
-    boxes[[FORMS[k].geometry_column < 0 for k in form]] = EVERYWHERE
+    boxes[[GROUPS[k].geometry_column < 0 for k in group]] = EVERYWHERE
     tokens = [
         []
-        if FORMS[k].list_column < 0
+        if GROUPS[k].list_column < 0
         else np.unique(np.minimum(rng.geometric(0.2, rng.integers(0, 5)) - 1, words - 1)).tolist()
-        for k in form
+        for k in group
     ]
     return keyword_postings.rows_from(
-        [(FORMS[form[k]], k, tuple(boxes[k].tolist()), tokens[k]) for k in range(count)]
+        [(GROUPS[group[k]], k, tuple(boxes[k].tolist()), tokens[k]) for k in range(count)]
     )
 
 
 def events_of(
     geometries: list[Any], kinds: NDArray[np.uint8], lists: list[list[list[int]]]
 ) -> tuple[EventArrays, NDArray[np.int64]]:
-    """Events with one geometry for both columns, and two lists of words."""
+    """Return events with one geometry for both columns, and two lists of words."""
     count = len(geometries)
-    flat = [token for column in lists for own in column for token in own]
-    stops = np.cumsum([len(own) for column in lists for own in column]).reshape(2, count)
-    starts = stops - np.array([[len(own) for own in column] for column in lists])
+    flat = [token for column in lists for words in column for token in words]
+    stops = np.cumsum([len(words) for column in lists for words in column]).reshape(2, count)
+    starts = stops - np.array([[len(words) for words in column] for column in lists])
     shapes = Shapes.read_all(geometries)
     nothing = np.empty((0, count))
     return EventArrays(
@@ -82,84 +82,87 @@ def events_of(
     ), np.array(flat, np.int64)
 
 
-def filters_on(
-    built: Any,
+def find_owners(
+    postings: Any,
     events: EventArrays,
     items: NDArray[np.int64],
     *,
-    alone: bool = True,
+    sequential: bool = True,
     tight: bool = False,
 ) -> list[tuple[list[int], list[int]]]:
-    """What each event finds: subscriptions, and filters.
+    """Return for each event the subscriptions and the filters that the kernel finds.
 
-    alone : one looks after the other. tight : there is room for one of them only.
+    sequential : whether events are searched one at a time, not in batches. tight : the buffers have
+        room for the results of one event only.
     """
-    segment, given = (
+    segment, events_ref = (
         struct_ref(
             build(FilterTable(ColumnRegistry()).arrays(), np.empty(0, np.int64))._replace(
-                postings=built
+                postings=postings
             )
         ),
         struct_ref(events),
     )
-    held = struct_ref(empty_match_scratch())
-    grow(held, required_sizes(segment, given))
-    scratch = arrays_of(held)
-    own = scratch.postings
-    own.limits[SEQUENTIAL_LIMIT] = MAX_SEQUENTIAL_ENTRIES if alone else -1
+    scratch_ref = struct_ref(empty_match_scratch())
+    grow(scratch_ref, required_sizes(segment, events_ref))
+    scratch = arrays_of(scratch_ref)
+    posting_scratch = scratch.postings
+    posting_scratch.limits[SEQUENTIAL_LIMIT] = MAX_SEQUENTIAL_ENTRIES if sequential else -1
     if tight:
-        least = len(built.owner) + WIDTH
-        own = own._replace(hits=own.hits[:least], queue=own.queue[: 8 * least])
+        size = len(postings.owner) + WIDTH
+        posting_scratch = posting_scratch._replace(
+            hits=posting_scratch.hits[:size], queue=posting_scratch.queue[: 8 * size]
+        )
     count = events.geometry.shape[1]
-    with_string = np.empty((0, len(items) + count), np.int64)
-    combined = np.empty((0, count), np.int64)
-    found: list[tuple[list[int], list[int]]] = []
-    while len(found) < count:
-        begin = len(found)
+    word_string_keys = np.empty((0, len(items) + count), np.int64)
+    signature_keys = np.empty((0, count), np.int64)
+    owners: list[tuple[list[int], list[int]]] = []
+    while len(owners) < count:
+        begin = len(owners)
         stop = find_posting_matches(
             segment,
-            given,
+            events_ref,
             items,
-            with_string,
-            combined,
+            word_string_keys,
+            signature_keys,
             begin,
             scratch.trees,
-            own,
+            posting_scratch,
             scratch.posting_matches,
         )
         assert begin < stop <= count
-        assert not own.word_bits.any()
-        assert not own.word_filter.any()
+        assert not posting_scratch.word_bits.any()
+        assert not posting_scratch.word_filter.any()
         ends = scratch.posting_matches.stops
         for k in range(stop - begin):
             direct = scratch.posting_matches.matches[ends[k, 0] : ends[k + 1, 0]]
-            others = scratch.posting_matches.candidates[ends[k, 1] : ends[k + 1, 1]]
-            found.append((sorted(direct.tolist()), sorted(others.tolist())))
-    return found
+            filters = scratch.posting_matches.candidates[ends[k, 1] : ends[k + 1, 1]]
+            owners.append((sorted(direct.tolist()), sorted(filters.tolist())))
+    return owners
 
 
 def expected(
     rows: PostingRows, geometry: Any, kinds: NDArray[np.uint8], lists: list[list[int]]
 ) -> tuple[list[int], list[int], list[int]]:
-    """The same, row by row, asking Shapely for contact with the boxes; and without asking."""
+    """Evaluate row by row, with Shapely: the matches, the filters, and the rows without boxes."""
     direct: list[int] = []
-    others: list[int] = []
-    anywhere: list[int] = []
-    for k in range(len(rows.form)):
-        form = rows.forms[rows.form[k]]
+    filters: list[int] = []
+    without_boxes: list[int] = []
+    for k in range(len(rows.group)):
+        group = rows.groups[rows.group[k]]
         tokens = set(rows.tokens[rows.token_start[k] : rows.token_start[k + 1]].tolist())
-        if form.list_column >= 0:
-            if not form.accepts & kinds[form.list_column]:
+        if group.list_column >= 0:
+            if not group.accepts & kinds[group.list_column]:
                 continue
-            if not tokens <= set(lists[form.list_column]):
+            if not tokens <= set(lists[group.list_column]):
                 continue
-        anywhere.append(int(rows.owner[k]))
+        without_boxes.append(int(rows.owner[k]))
         box = rows.boxes[k]
-        own = geometry if form.direct else shapely.box(*geometry.bounds)
-        if np.isfinite(box).all() and not shapely.intersects(own, shapely.box(*box)):
+        shape = geometry if group.direct else shapely.box(*geometry.bounds)
+        if np.isfinite(box).all() and not shapely.intersects(shape, shapely.box(*box)):
             continue
-        (direct if form.direct else others).append(int(rows.owner[k]))
-    return direct, others, anywhere
+        (direct if group.direct else filters).append(int(rows.owner[k]))
+    return direct, filters, without_boxes
 
 
 def random_geometry(rng: np.random.Generator, side: float) -> Any:
@@ -181,9 +184,7 @@ def random_geometry(rng: np.random.Generator, side: float) -> Any:
 @pytest.mark.parametrize(
     ("count", "length", "side"), [(40, 4, 1.0), (700, 6, 0.1), (700, 80, 1e100)]
 )
-def test_what_is_found_is_what_every_row_says(
-    seed: int, count: int, length: int, side: float
-) -> None:
+def test_search_finds_the_rows_that_match(seed: int, count: int, length: int, side: float) -> None:
     rng = np.random.default_rng([seed, count, length])
     words = 100
     rows = random_rows(rng, count, words, side)
@@ -199,39 +200,39 @@ def test_what_is_found_is_what_every_row_says(
         for _ in range(2)
     ]
     events, items = events_of(geometries, kinds, lists)
-    together = filters_on(built, events, items, alone=False)
-    assert filters_on(built, events, items, alone=False, tight=True) == together
-    assert filters_on(built, events, items) == together
-    assert filters_on(built, events, items, tight=True) == together
-    for e, seen in enumerate(together):
-        direct, others, at_most = expected(
+    found = find_owners(built, events, items, sequential=False)
+    assert find_owners(built, events, items, sequential=False, tight=True) == found
+    assert find_owners(built, events, items) == found
+    assert find_owners(built, events, items, tight=True) == found
+    for e, (matches, candidates) in enumerate(found):
+        direct, filters, without_boxes = expected(
             rows, geometries[e], kinds[:, e], [column[e] for column in lists]
         )
-        assert seen[0] == direct
-        # Of filters with more checks, boxes only rule some out.
-        assert set(others) <= set(seen[1]) <= set(at_most)
-        assert len(set(seen[1])) == len(seen[1])
+        assert matches == direct
+        # For filters with more checks, boxes only rule some rows out.
+        assert set(filters) <= set(candidates) <= set(without_boxes)
+        assert len(set(candidates)) == len(candidates)
 
 
-def test_rows_come_back_from_their_entries() -> None:
+def test_direct_rows_are_restored_from_their_entries() -> None:
     rng = np.random.default_rng(5)
     rows = random_rows(rng, 500, 50, 1.0)
-    kept = np.flatnonzero([rows.forms[k].direct for k in rows.form])
+    kept = np.flatnonzero([rows.groups[k].direct for k in rows.group])
     back = keyword_postings.direct_rows_of(keyword_postings.build(rows, 50), 50)
 
-    def as_set(some: PostingRows, which: NDArray[np.int64]) -> set[tuple[Any, ...]]:
+    def as_set(rows: PostingRows, selected: NDArray[np.int64]) -> set[tuple[Any, ...]]:
         return {
             (
-                some.forms[some.form[k]],
-                int(some.owner[k]),
-                tuple(some.boxes[k]),
-                tuple(sorted(some.tokens[some.token_start[k] : some.token_start[k + 1]].tolist())),
+                rows.groups[rows.group[k]],
+                int(rows.owner[k]),
+                tuple(rows.boxes[k]),
+                tuple(sorted(rows.tokens[rows.token_start[k] : rows.token_start[k + 1]].tolist())),
             )
-            for k in which
+            for k in selected
         }
 
-    assert len(back.form) == len(kept)
-    assert as_set(back, np.arange(len(back.form))) == as_set(rows, kept)
+    assert len(back.group) == len(kept)
+    assert as_set(back, np.arange(len(back.group))) == as_set(rows, kept)
 
 
 def test_the_entry_of_a_row_names_its_group_and_word() -> None:
@@ -241,32 +242,28 @@ def test_the_entry_of_a_row_names_its_group_and_word() -> None:
         group, word = keyword_postings.group_and_word_of(built, entry)
         row = int(built.owner[entry])
         tokens = rows.tokens[rows.token_start[row] : rows.token_start[row + 1]].tolist()
-        form = rows.forms[rows.form[row]]
-        assert (int(group["list_column"]), int(group["accepts"])) == (
-            form.list_column,
-            form.accepts,
-        )
+        expected_group = rows.groups[rows.group[row]]
+        assert int(group["list_column"]) == expected_group.list_column
+        assert int(group["accepts"]) == expected_group.accepts
         assert word in tokens if tokens else word is None
 
 
-def test_no_rows_at_all() -> None:
+def test_no_rows() -> None:
     built = keyword_postings.build(keyword_postings.rows_from([]), 0)
     events, items = events_of([shapely.Point(0, 0)], np.full((2, 1), TEXT, np.uint8), [[[]], [[]]])
-    assert filters_on(built, events, items) == [([], [])]
+    assert find_owners(built, events, items) == [([], [])]
 
 
 @given(
     st.lists(st.floats(allow_nan=False, width=64), min_size=2, max_size=40),
     st.lists(st.floats(allow_nan=False), min_size=2, max_size=20),
 )
-def test_the_map_of_coordinates_never_decreases(
-    drawn_from: list[float], values: list[float]
-) -> None:
+def test_the_map_of_coordinates_never_decreases(sample: list[float], values: list[float]) -> None:
     knots = np.zeros(PIECES + 1)
-    keyword_postings.fit_knots(np.array(drawn_from), knots)
+    keyword_postings.fit_knots(np.array(sample), knots)
     images = [image(knots[None, None], 0, 0, value) for value in sorted(values)]
     assert images == sorted(images)
-    assert all(0 <= one < 2**16 for one in images)
+    assert all(0 <= number < 2**16 for number in images)
 
 
 @pytest.mark.parametrize("count", [0, 1, 16, 17, 32, 33, 256, 257, 5000])
@@ -282,30 +279,30 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
     if not count:
         assert len(built.lists) == 0
         return
-    own = np.empty((count, 4), np.int64)
+    images = np.empty((count, 4), np.int64)
     for entry in range(count):
-        own[entry] = [image(built.knots, 0, k % 2, built.exact[entry, k]) for k in range(4)]
+        images[entry] = [image(built.knots, 0, k % 2, built.exact[entry, k]) for k in range(4)]
     node = np.int64(built.lists["node"][0])
     for _ in range(30):
         a, b = rng.integers(0, 65_536, 2).tolist()
         c, d = (min(low + int(rng.integers(0, 30_000)), 65_535) for low in (a, b))
-        found = search_boxes(
+        box_count = search_boxes(
             built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(count)
         )
-        meet = (own[:, 0] <= c) & (own[:, 1] <= d) & (own[:, 2] >= a) & (own[:, 3] >= b)
-        assert sorted(out[:found].tolist()) == np.flatnonzero(meet).tolist()
-        patience = int(meet.sum()) - 1
-        if patience >= 0 and count > 32:
-            seen = search_boxes(
-                built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(patience)
+        meet = (images[:, 0] <= c) & (images[:, 1] <= d) & (images[:, 2] >= a) & (images[:, 3] >= b)
+        assert sorted(out[:box_count].tolist()) == np.flatnonzero(meet).tolist()
+        limit = int(meet.sum()) - 1
+        if limit >= 0 and count > 32:
+            stopped_count = search_boxes(
+                built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(limit)
             )
-            assert seen > patience
+            assert stopped_count > limit
 
 
-def test_a_rectangle_is_laid_out_as_any_other() -> None:
+def test_a_rectangle_is_laid_out_like_any_geometry() -> None:
     box = np.array([1.0, 2.0, 4.0, 8.0])
-    own, read = rectangle(box), Shapes.read_all([shapely.box(*box)]).arrays
-    assert (own.x.min(), own.y.min(), own.x.max(), own.y.max()) == (1, 2, 4, 8)
+    laid_out, read = rectangle(box), Shapes.read_all([shapely.box(*box)]).arrays
+    assert (laid_out.x.min(), laid_out.y.min(), laid_out.x.max(), laid_out.y.max()) == (1, 2, 4, 8)
     for side in ("x0", "y0", "x1", "y1", "chain", "node", "dimension"):
-        assert own.shapes[side].tolist() == read.shapes[side].tolist()
-    assert len(own.nodes) == len(read.nodes)
+        assert laid_out.shapes[side].tolist() == read.shapes[side].tolist()
+    assert len(laid_out.nodes) == len(read.nodes)

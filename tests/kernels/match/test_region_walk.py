@@ -247,7 +247,7 @@ PLAIN = """
 import numpy as np
 from tests.kernels.test_region_walk import Case, stars
 import fencepost.engine.regions.region_index as building
-building._FEW = 4
+building._MIN_LARGE = 5
 rng = np.random.default_rng(11)
 case = Case(rng, [*stars(rng, 30, 1.0, 10.0), *stars(rng, 8, 6.0, 10.0)])
 assert len(case.arrays.large) > 0

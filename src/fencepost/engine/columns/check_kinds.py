@@ -1,11 +1,11 @@
-"""The kinds of checks, one entry each: what a check is in a filter, and what in arrays.
+"""`KINDS`: how each kind of check is encoded as a row of `CHECK`, decoded, and estimated.
 
-`KINDS` says of each kind where its column is stored, how a check becomes a row of `CHECK` and how
-a row is a check again, and what tells how many events pass it. Which box it has is known where all
-boxes are derived, in `kernels/index/check_boxes`; what its item refers to, and how it is decided,
-is in `kernels/match/check_evaluation`. So a new kind is a class in `filters/checks`, a rule in
-`filters/normal_form` that makes it, a code and a branch in `kernels/match/check_evaluation`, and an
-entry here.
+An entry also names the array of events that holds the column of the check. Bounding boxes of checks
+are derived in `kernels/index/check_boxes`. What the item of a row refers to, and how a row is
+evaluated, is in `kernels/match/check_evaluation`.
+
+To add a kind, add a class to `filters/checks`, a rule that makes it to `filters/normal_form`, a
+code and a branch to `kernels/match/check_evaluation`, and an entry here.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ from fencepost.geometry.space import Space
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.text.like import compile_pattern
 
-_ARRAYS = tuple(ArrayFunction)
+_ARRAY_FUNCTIONS = tuple(ArrayFunction)
 _MASKS = {
     function: tuple(spatial_relations.relation_mask(function, d) for d in range(3))
     for function in SpatialFunction
 }
 _NO_PAIR: DoubleDouble = (0.0, 0.0)
-_ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
+_ARRAY_FUNCTION_CODES = {function: code for code, function in enumerate(_ARRAY_FUNCTIONS)}
 
 
 class CheckFields(NamedTuple):
-    """A row of `CHECK`, but for its kind, its column, and whether it is negated."""
+    """The fields of a row of `CHECK`, without its kind, its column and its negation."""
 
     low: DoubleDouble = _NO_PAIR
     high: DoubleDouble = _NO_PAIR
@@ -72,7 +72,7 @@ class CheckFields(NamedTuple):
 
 
 class CheckWriter(Protocol):
-    """Where checks are written to: sets, strings and geometries get numbers there."""
+    """Numbers the sets, strings and geometries of checks that are being encoded."""
 
     columns: ColumnRegistry
 
@@ -82,7 +82,7 @@ class CheckWriter(Protocol):
 
 
 class CheckReader(Protocol):
-    """Where checks are read from."""
+    """Returns the sets and geometries of checks that are being decoded."""
 
     def set_at(self, number: int) -> list[bytes]: ...
     def geometry_at(self, number: int) -> BaseGeometry: ...
@@ -91,8 +91,18 @@ class CheckReader(Protocol):
 class CheckKind(NamedTuple):
     """A kind of check.
 
-    `decode` is None of a kind that subscriptions in columns cannot have: others are known by their
-    expressions. `estimate` is None where a check finds no filter, or words do.
+    Attributes
+    ----------
+    check : type
+        The class of `filters.checks`.
+    code : int
+        `kind` in a row of `CHECK`.
+    storage : Storage
+    encode : callable
+    decode : callable, optional
+        Left out for a kind that only expressions can have: these are stored as text.
+    estimate : callable, optional
+        Estimates the selectivity of checks. Left out for lists: the posting passes estimate words.
     """
 
     check: type
@@ -104,28 +114,28 @@ class CheckKind(NamedTuple):
 
 
 def string_key(text: str) -> bytes:
-    """How a string, a pattern or a word stands in a vocabulary."""
+    """Return the vocabulary key of a string."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def word_key(word: str) -> bytes:
-    """How a word of a text stands in a vocabulary: as the string in a list that equals it."""
+    """Return the vocabulary key of a word of a text; an equal string in a list has it, too."""
     return b"s" + word.encode("utf-8", "surrogatepass")
 
 
 # ------------------------------------------------------------------------------- strings and values
 
 
-def _null(check: NullCheck, writer: CheckWriter) -> CheckFields:
+def _encode_null(check: NullCheck, writer: CheckWriter) -> CheckFields:
     return CheckFields()
 
 
-def _boolean(check: BooleanCheck, writer: CheckWriter) -> CheckFields:
+def _encode_boolean(check: BooleanCheck, writer: CheckWriter) -> CheckFields:
     flags = check.allows_false * check_evaluation.ALLOWS_FALSE
     return CheckFields(flags=flags | check.allows_true * check_evaluation.ALLOWS_TRUE)
 
 
-def _boolean_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+def _decode_boolean(row: np.void, column: Column, reader: CheckReader) -> Check:
     flags = int(row["flags"])
     return BooleanCheck(
         column,
@@ -134,7 +144,7 @@ def _boolean_again(row: np.void, column: Column, reader: CheckReader) -> Check:
     )
 
 
-def _range(check: RangeCheck, writer: CheckWriter) -> CheckFields:
+def _encode_range(check: RangeCheck, writer: CheckWriter) -> CheckFields:
     flags = (
         check.low_closed * check_evaluation.LOW_CLOSED
         | check.high_closed * check_evaluation.HIGH_CLOSED
@@ -142,7 +152,7 @@ def _range(check: RangeCheck, writer: CheckWriter) -> CheckFields:
     return CheckFields(check.low, check.high, 0, flags)
 
 
-def _range_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+def _decode_range(row: np.void, column: Column, reader: CheckReader) -> Check:
     low, low_rest, high, high_rest = (
         float(row[name]) for name in ("low", "low_rest", "high", "high_rest")
     )
@@ -153,48 +163,48 @@ def _range_again(row: np.void, column: Column, reader: CheckReader) -> Check:
     return RangeCheck(column, (low, low_rest), (high, high_rest), *closed)
 
 
-def _member(check: MemberCheck, writer: CheckWriter) -> CheckFields:
+def _encode_member(check: MemberCheck, writer: CheckWriter) -> CheckFields:
     return CheckFields(item=writer.add_set([string_key(text) for text in check.strings]))
 
 
-def _member_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+def _decode_member(row: np.void, column: Column, reader: CheckReader) -> Check:
     keys = reader.set_at(int(row["item"]))
     return MemberCheck(column, tuple(key.decode("utf-8", "surrogatepass") for key in keys))
 
 
-def _order(check: OrderCheck, writer: CheckWriter) -> CheckFields:
+def _encode_order(check: OrderCheck, writer: CheckWriter) -> CheckFields:
     flags = (check.op in (ComparisonOp.LT, ComparisonOp.LE)) * check_evaluation.LESS
     flags |= (check.op in (ComparisonOp.LE, ComparisonOp.GE)) * check_evaluation.OR_EQUAL
     return CheckFields(item=writer.add_string(string_key(check.bound)), flags=flags)
 
 
-def _like(check: LikeCheck, writer: CheckWriter) -> CheckFields:
+def _encode_like(check: LikeCheck, writer: CheckWriter) -> CheckFields:
     return CheckFields(item=writer.add_string(compile_pattern(check.pattern)))
 
 
 # ------------------------------------------------------------------------------------------- lists
 
 
-def _list(check: ListCheck, writer: CheckWriter) -> CheckFields:
-    """A check owns two sets: the items as they are, and after it their words."""
-    item = writer.add_set([literal_key(one) for one in check.items.items])
-    strings = [one.value for one in check.items.items if isinstance(one, String)]
+def _encode_list(check: ListCheck, writer: CheckWriter) -> CheckFields:
+    """Encode a check of a list. It has two sets: its items and, in the next set, their words."""
+    item = writer.add_set([literal_key(literal) for literal in check.items.items])
+    strings = [literal.value for literal in check.items.items if isinstance(literal, String)]
     writer.add_set([word_key(word) for word in writer.columns.tokenizer.keywords(strings)])
     flags = (len(strings) == len(check.items.items)) * check_evaluation.TOKENS
-    return CheckFields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
+    return CheckFields(item=item, flags=flags, function=_ARRAY_FUNCTION_CODES[check.function])
 
 
-def _list_again(row: np.void, column: Column, reader: CheckReader) -> Check:
-    """Of a list of strings, which is all that columns can have."""
+def _decode_list(row: np.void, column: Column, reader: CheckReader) -> Check:
+    """Decode a check of a list of strings: subscriptions added as columns have no other items."""
     keys = sorted(reader.set_at(int(row["item"])))
     items = ListLiteral(tuple(String(key[1:].decode("utf-8", "surrogatepass")) for key in keys))
-    return ListCheck(column, _ARRAYS[row["function"]], items)
+    return ListCheck(column, _ARRAY_FUNCTIONS[row["function"]], items)
 
 
 # -------------------------------------------------------------------------------------- geometries
 
 
-def _relate(check: RelateCheck, writer: CheckWriter) -> CheckFields:
+def _encode_relate(check: RelateCheck, writer: CheckWriter) -> CheckFields:
     masks = _MASKS[check.function]
     item = writer.add_geometry(check.geometry.value)
     return CheckFields(
@@ -202,18 +212,18 @@ def _relate(check: RelateCheck, writer: CheckWriter) -> CheckFields:
     )
 
 
-def _relate_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+def _decode_relate(row: np.void, column: Column, reader: CheckReader) -> Check:
     geometry = Geometry(reader.geometry_at(int(row["item"])))
     return RelateCheck(column, spatial_relations.FUNCTIONS_BY_CODE[row["function"]], geometry)
 
 
 def near_function_code(measure: Measure, space: Space) -> int:
-    """What stands for a distance in a check: which one, and how it is measured."""
+    """Return the `function` of a row: which distance it bounds, and in which space."""
     return measure.value | (check_evaluation.ON_WGS84 if space is Space.WGS84 else 0)
 
 
 def decode_near_function(row: np.void) -> tuple[NearFunction, Space]:
-    """The bound of a check again, as a function of the language, and how it is measured."""
+    """Return the function of the language that a distance check stands for, and its space."""
     function = near_function_of(_bound_of(row))
     assert function is not None
     return function, Space.WGS84 if row["function"] & check_evaluation.ON_WGS84 else Space.PLANAR
@@ -224,14 +234,18 @@ def _bound_of(row: np.void) -> DistanceBound:
     return DistanceBound(measure, bool(row["flags"] & check_evaluation.STRICT))
 
 
-def _near(check: NearCheck, writer: CheckWriter) -> CheckFields:
-    """`strict` is for those who decide a distance that is just the bound: kernels are not sure."""
+def _encode_near(check: NearCheck, writer: CheckWriter) -> CheckFields:
+    """Encode a distance check.
+
+    Above distance 0, only the exact evaluation reads `STRICT`: kernels leave a distance that is
+    very close to its bound undecided.
+    """
     item, flags = writer.add_geometry(check.geometry.value), check.strict * check_evaluation.STRICT
     function = near_function_code(check.measure, writer.columns.space)
     return CheckFields((check.distance, 0.0), _NO_PAIR, item, flags, function)
 
 
-def _near_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+def _decode_near(row: np.void, column: Column, reader: CheckReader) -> Check:
     bound, geometry = _bound_of(row), Geometry(reader.geometry_at(int(row["item"])))
     return NearCheck(column, bound.measure, bound.strict, geometry, float(row["low"]))
 
@@ -243,7 +257,7 @@ KINDS = (
         NullCheck,
         check_evaluation.NULL,
         Storage.MISSING,
-        _null,
+        _encode_null,
         None,
         selectivity.estimate_boolean_checks,
     ),
@@ -251,32 +265,32 @@ KINDS = (
         BooleanCheck,
         check_evaluation.BOOLEAN,
         Storage.TRUTH,
-        _boolean,
-        _boolean_again,
+        _encode_boolean,
+        _decode_boolean,
         selectivity.estimate_boolean_checks,
     ),
     CheckKind(
         RangeCheck,
         check_evaluation.RANGE,
         Storage.NUMBER,
-        _range,
-        _range_again,
+        _encode_range,
+        _decode_range,
         selectivity.estimate_interval_checks,
     ),
     CheckKind(
         MemberCheck,
         check_evaluation.MEMBER,
         Storage.STRING,
-        _member,
-        _member_again,
+        _encode_member,
+        _decode_member,
         selectivity.estimate_string_checks,
     ),
-    CheckKind(ListCheck, check_evaluation.LIST, Storage.LIST, _list, _list_again),
+    CheckKind(ListCheck, check_evaluation.LIST, Storage.LIST, _encode_list, _decode_list),
     CheckKind(
         OrderCheck,
         check_evaluation.ORDER,
         Storage.STRING,
-        _order,
+        _encode_order,
         None,
         selectivity.estimate_interval_checks,
     ),
@@ -284,7 +298,7 @@ KINDS = (
         LikeCheck,
         check_evaluation.LIKE,
         Storage.STRING,
-        _like,
+        _encode_like,
         None,
         selectivity.estimate_interval_checks,
     ),
@@ -292,20 +306,20 @@ KINDS = (
         RelateCheck,
         check_evaluation.RELATE,
         Storage.GEOMETRY,
-        _relate,
-        _relate_again,
+        _encode_relate,
+        _decode_relate,
         selectivity.estimate_spatial_checks,
     ),
     CheckKind(
         NearCheck,
         check_evaluation.NEAR,
         Storage.GEOMETRY,
-        _near,
-        _near_again,
+        _encode_near,
+        _decode_near,
         selectivity.estimate_spatial_checks,
     ),
 )
 KIND_BY_TYPE = {kind.check: kind for kind in KINDS}
-STORAGE_BY_CODE = tuple(kind.storage for kind in KINDS)  # by code
+STORAGE_BY_CODE = tuple(kind.storage for kind in KINDS)
 assert [kind.code for kind in KINDS] == list(range(len(check_evaluation.ITEM_OF)))
 assert tuple(kind.check for kind in KINDS) == get_args(Check)

@@ -1,4 +1,4 @@
-"""Which columns the subscriptions of a matcher ask for, and where each is kept."""
+"""`ColumnRegistry`: the columns of events that subscriptions compare, and their numbers."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ STORAGE = {
 
 
 class ColumnRegistry:
-    """The columns asked for so far; a column keeps its number for ever.
+    """Numbers the columns that subscriptions compare. A column never changes its number.
 
     Attributes
     ----------
     tokenizer : Tokenizer
-        How the texts of events, and the keywords beside them, become words.
+        Splits texts of events and keywords of subscriptions into words.
     space : Space
-        What the coordinates of geometries mean.
+        The coordinate space of geometries.
     size : int
-        How many columns there are.
+        Number of columns.
     """
 
     def __init__(self, tokenizer: Tokenizer = EVERY_WORD, space: Space = Space.PLANAR) -> None:
@@ -57,45 +57,50 @@ class ColumnRegistry:
         self.size = 0
 
     def register(self, column: Column) -> int:
-        """The row of a column in its array; a new one if it was not asked for before."""
+        """Return the row of a column in its array, a new row if the column is new."""
         number = self._numbers.get(column)
         if number is None:
             rows = self.by_storage[STORAGE[column.kind]]
             number = self._numbers[column] = len(rows)
             rows.append(column)
-            self.size += 1  # last: who sees it sees the column
+            # The column is appended before `size` is raised. A match relies on it, because it
+            # reads `size` first, and copies the columns again only if `size` has changed.
+            self.size += 1
         return number
 
     def number_of(self, column: Column) -> int | None:
-        """The row of a column in its array, if it was asked for."""
+        """Return the row of a column in its array, or None if it is not registered."""
         return self._numbers.get(column)
 
     def of(self, storage: Storage) -> list[Column]:
-        """The columns kept in one array, in order."""
+        """Return the columns that are rows of an array, in order."""
         return self.by_storage[storage]
 
     def attributes(self, *storages: Storage) -> set[str]:
-        """The attributes of events that the columns in some arrays are made from."""
+        """Return the attributes of events that the columns of some arrays are computed from."""
         return {
             p.name for s in storages for c in self.by_storage[s] for p in ast.properties(c.source)
         }
 
     def all_attributes(self) -> set[str]:
-        """The attributes of events that any column is made from."""
+        """Return the attributes of events that any column is computed from."""
         return self.attributes(*Storage)
 
     def geometry_attributes(self) -> set[str]:
-        """The attributes of events that are compared as geometries."""
-        among_events = {
+        """Return the attributes of events that are compared as geometries.
+
+        These include attributes that are compared with other attributes of the same event.
+        """
+        compared_in_event = {
             p.name
             for c in self.by_storage[Storage.TRUTH]
             if isinstance(c.source, (ast.SpatialCondition, ast.NearCondition))
             for p in ast.properties(c.source)
         }
-        return self.attributes(Storage.GEOMETRY) | among_events
+        return self.attributes(Storage.GEOMETRY) | compared_in_event
 
     def copy(self) -> ColumnRegistry:
-        """The columns as they are now, whatever is asked for later."""
+        """Return a copy, to which later columns are not added."""
         copy = ColumnRegistry(self.tokenizer, self.space)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
         copy._numbers = dict(self._numbers)
@@ -103,7 +108,7 @@ class ColumnRegistry:
         return copy
 
     def register_all(self, other: ColumnRegistry) -> None:
-        """Ask for what a copy of these columns was asked for since."""
+        """Register the columns that were added to a copy of this registry."""
         for rows in other.by_storage:
             for column in rows:
                 self.register(column)

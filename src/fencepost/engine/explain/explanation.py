@@ -197,7 +197,7 @@ def plan_filters(
 
 def _posting_selectivity(segment: SegmentReader, row: int) -> float:
     """Return the fraction of all postings that are in the posting lists of a subscription."""
-    entries, _ = segment.entries_of(np.array([row]))
-    lists = np.unique(segment.lists_of(entries))
+    entries, _ = segment.posting_entries_of(np.array([row]))
+    lists = np.unique(segment.posting_lists_of(entries))
     postings = segment.arrays.postings
     return float(postings.lists["count"][lists].sum() / max(len(postings.owner), 1))

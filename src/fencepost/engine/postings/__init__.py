@@ -1,6 +1,5 @@
-"""Postings: filters under the words and strings that they need.
+"""Postings: filters stored under the words and strings that they need.
 
-- `keyword_postings`: Filters posted under words: laid out from rows, and rows again where
-  segments are merged
-- `posting_passes`: The passes of building a segment that post filters under what they need
+- `keyword_postings`: Lays out postings from rows, and returns the rows for a merge
+- `posting_passes`: Chooses the filters of a new segment to post, and their words and strings
 """

@@ -1,4 +1,4 @@
-"""Filters posted under words: laid out from rows, and rows again where segments are merged."""
+"""`build`: lays out keyword postings from rows; `direct_rows_of` returns the rows for a merge."""
 
 from __future__ import annotations
 
@@ -26,143 +26,152 @@ from fencepost.kernels.text import vocabulary
 StepReporter: TypeAlias = Callable[[str], None]
 Box: TypeAlias = tuple[float, float, float, float]
 EVERYWHERE: Box = (-np.inf, -np.inf, np.inf, np.inf)
-_SAMPLE = 2**16  # boxes from which a map is drawn
-_MOST_COUNTERS = 2**24
+_SAMPLE_SIZE = 2**16  # boxes that determine a map of coordinates
+_MAX_COUNTERS = 2**24
 
 
 class PostingGroup(NamedTuple):
-    """What posted filters have in common."""
+    """The properties that posted filters share; see `GROUP` of `kernels.index.posting_arrays`."""
 
-    list_column: int  # whose words they need; -1: they need none; or SIGNATURES
-    geometry_column: int  # whose box they need; -1: they need none
-    accepts: int  # of which kinds the attribute may be: `checking.ITEMS`, TEXT or both
-    direct: bool  # they ask for nothing else, and what they own are subscriptions
-    decides: int = NOTHING  # of SIGNATURES: what decides a filter
-    string_column: int = -1  # which must have the string of the row
-    number_column: int = -1  # which must have a number between the bounds of the row
+    list_column: int  # the column of the words; -1 without words; or SIGNATURES
+    geometry_column: int  # the column that must meet the box; -1 without boxes
+    accepts: int  # kinds of attributes that are searched: ITEMS, TEXT or both
+    direct: bool  # whether owners are subscriptions, and hits match; else owners are filters
+    decides: int = NOTHING  # for SIGNATURES: what decides a hit
+    string_column: int = -1  # the column that must have the string of the row
+    number_column: int = -1  # the column whose number must be within the bounds of the row
 
 
 class PostingRows(NamedTuple):
-    """Filters to be posted, one a row."""
+    """Filters to be posted, one per row."""
 
-    forms: tuple[PostingGroup, ...]
-    form: NDArray[np.int64]  # of each row
+    groups: tuple[PostingGroup, ...]
+    group: NDArray[np.int64]  # of each row: a position in `groups`
     owner: NDArray[np.int64]
     boxes: NDArray[np.float64]  # (n, 4)
     token_start: NDArray[np.int64]
-    tokens: NDArray[np.int64]  # those of a row differ
-    strings: NDArray[np.int64] = np.empty(0, np.int64)  # of each row, or -1; of none if all are
-    bounds: NDArray[np.float64] = np.empty((0, 2))  # (n, 2), NaN for any; of none if all are
+    tokens: NDArray[np.int64]  # distinct within a row
+    strings: NDArray[np.int64] = np.empty(0, np.int64)  # of each row, or -1; empty if all are -1
+    bounds: NDArray[np.float64] = np.empty((0, 2))  # (n, 2), NaN without bounds; empty if all are
 
 
-def rows_from(given: Sequence[tuple[PostingGroup, int, Box, Sequence[int]]]) -> PostingRows:
-    """Filters given one by one: form, owner, box, tokens."""
-    forms = tuple(dict.fromkeys(form for form, *_ in given))
-    number = {form: k for k, form in enumerate(forms)}
-    sizes = [0, *(len(tokens) for *_, tokens in given)]
+def rows_from(postings: Sequence[tuple[PostingGroup, int, Box, Sequence[int]]]) -> PostingRows:
+    """Make rows of tuples (group, owner, box, tokens)."""
+    groups = tuple(dict.fromkeys(group for group, *_ in postings))
+    number = {group: k for k, group in enumerate(groups)}
+    sizes = [0, *(len(tokens) for *_, tokens in postings)]
     return PostingRows(
-        forms,
-        np.array([number[form] for form, *_ in given], np.int64),
-        np.array([owner for _, owner, *_ in given], np.int64),
-        np.array([box for _, _, box, _ in given], np.float64).reshape(-1, 4),
+        groups,
+        np.array([number[group] for group, *_ in postings], np.int64),
+        np.array([owner for _, owner, *_ in postings], np.int64),
+        np.array([box for _, _, box, _ in postings], np.float64).reshape(-1, 4),
         np.cumsum(sizes, dtype=np.int64),
-        np.array([token for *_, tokens in given for token in tokens], np.int64),
+        np.array([token for *_, tokens in postings for token in tokens], np.int64),
     )
 
 
 def concatenate(parts: list[PostingRows]) -> PostingRows:
-    """The rows of several, in order."""
-    parts = [part for part in parts if len(part.form)] or parts[:1]
+    """Concatenate rows."""
+    parts = [part for part in parts if len(part.group)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    forms = tuple(dict.fromkeys(form for part in parts for form in part.forms))
-    numbers = [np.array([forms.index(form) for form in part.forms]) for part in parts]
+    groups = tuple(dict.fromkeys(group for part in parts for group in part.groups))
+    numbers = [np.array([groups.index(group) for group in part.groups]) for part in parts]
     base = np.cumsum([0, *(len(part.tokens) for part in parts)])
     return PostingRows(
-        forms,
-        np.concatenate([n[part.form] for n, part in zip(numbers, parts, strict=True)]),
+        groups,
+        np.concatenate([n[part.group] for n, part in zip(numbers, parts, strict=True)]),
         np.concatenate([part.owner for part in parts]),
         np.concatenate([part.boxes for part in parts]),
         np.concatenate(
             [[0], *(part.token_start[1:] + b for b, part in zip(base, parts, strict=False))]
         ),
         np.concatenate([part.tokens for part in parts]),
-        _joined([part.strings for part in parts], parts, -1),
-        _joined([part.bounds for part in parts], parts, np.nan),
+        _concatenate_optional([part.strings for part in parts], parts, -1),
+        _concatenate_optional([part.bounds for part in parts], parts, np.nan),
     )
 
 
-def _joined(values: list[NDArray[Any]], parts: list[PostingRows], none: float) -> NDArray[Any]:
-    """The values of all rows, of which some parts have none; of none where all are such."""
+def _concatenate_optional(
+    values: list[NDArray[Any]], parts: list[PostingRows], fill: float
+) -> NDArray[Any]:
+    """Concatenate the values of rows; empty values are filled, unless all are empty."""
     if not any(map(len, values)):
         return values[0]
     return np.concatenate(
         [
-            own if len(own) else np.full((len(part.form), *own.shape[1:]), none, own.dtype)
-            for own, part in zip(values, parts, strict=True)
+            array if len(array) else np.full((len(part.group), *array.shape[1:]), fill, array.dtype)
+            for array, part in zip(values, parts, strict=True)
         ]
     )
 
 
 def ignore_step(step: str) -> None:
-    """For who need not hear of steps."""
+    """Ignore a step: the default of `report_step`."""
 
 
-def build(rows: PostingRows, words: int, report_step: StepReporter = ignore_step) -> PostingArrays:
-    """The rows laid out; their tokens are numbers of `words` words. `tell` hears of the steps."""
+def build(
+    rows: PostingRows, word_count: int, report_step: StepReporter = ignore_step
+) -> PostingArrays:
+    """Lay out the postings of rows, whose tokens are numbers below `word_count`.
+
+    report_step : called with the name of each step.
+    """
     report_step("choosing words")
-    forms, group = _groups(rows)
-    knots = np.zeros((len(forms), 3, PIECES + 1))
-    for number in range(len(forms)):
-        own = np.flatnonzero(group == number)
-        own = own[:: max(len(own) // _SAMPLE, 1)]
+    groups, group_of = _sort_groups(rows)
+    knots = np.zeros((len(groups), 3, PIECES + 1))
+    for number in range(len(groups)):
+        members = np.flatnonzero(group_of == number)
+        members = members[:: max(len(members) // _SAMPLE_SIZE, 1)]
         for axis in range(2):
-            fit_knots(rows.boxes[own, axis::2], knots[number, axis])
+            fit_knots(rows.boxes[members, axis::2], knots[number, axis])
         if len(rows.bounds):
-            fit_knots(rows.bounds[own], knots[number, 2])
-    images = np.empty((len(group), 4), np.uint16)
-    posting_layout.write_images(rows.boxes, group, knots, images)
+            fit_knots(rows.bounds[members], knots[number, 2])
+    images = np.empty((len(group_of), 4), np.uint16)
+    posting_layout.write_images(rows.boxes, group_of, knots, images)
     bounds = np.empty((len(rows.bounds), 2), np.uint16)
-    posting_layout.write_bound_images(rows.bounds, group, knots, bounds)
-    chosen, rest_start, rest = _choose(rows, images, words)
-    columns = sorted({form.string_column for form in forms} - {-1})
-    of_group = np.array(
-        [([-1, *columns].index(form.string_column)) - 1 for form in forms], np.int64
+    posting_layout.write_bound_images(rows.bounds, group_of, knots, bounds)
+    posting_word, rest_start, rest = _choose_posting_words(rows, images, word_count)
+    string_columns = sorted({group.string_column for group in groups} - {-1})
+    string_index = np.array(
+        [([-1, *string_columns].index(group.string_column)) - 1 for group in groups], np.int64
     )
-    string_words, words = _with_strings(rows.strings, of_group[group], chosen, words)
+    string_words, word_count = _combine_with_strings(
+        rows.strings, string_index[group_of], posting_word, word_count
+    )
     report_step("sorting lists")
-    keys = np.empty(len(group), np.uint64)
-    lists, list_of, list_words = _lists(group, chosen, words)
+    keys = np.empty(len(group_of), np.uint64)
+    lists, list_of, list_words = _make_lists(group_of, posting_word, word_count)
     posting_layout.write_sort_keys(images, list_of, keys)
     order = np.argsort(keys, kind="stable")
     report_step("laying lists out")
-    boxes = np.zeros(4 * len(group) + PADDING, np.uint16)
+    boxes = np.zeros(4 * len(group_of) + PADDING, np.uint16)
     entry_bounds = np.zeros(2 * len(bounds) + PADDING, np.uint16)
-    entry_rest_start = np.empty(len(group) + 1, np.uint32)
+    entry_rest_start = np.empty(len(group_of) + 1, np.uint32)
     entry_rest = np.empty(len(rest), np.uint32)
     posting_layout.write_entries(
         images, bounds, order, rest_start, rest, lists, boxes, entry_bounds, entry_rest_start,
         entry_rest,
     )  # fmt: skip
-    nodes, lists["node"] = _plant(boxes, lists["first"], lists["count"])
-    lists, token_lists = _by_word(lists, list_words, words)
-    report_step("sorting places")
+    nodes, lists["node"] = _build_trees(boxes, lists["first"], lists["count"])
+    lists, token_lists = _sort_by_word(lists, list_words, word_count)
+    report_step("sorting boxes")
     entry_of = np.empty(len(order), np.uint32)
     entry_of[order] = np.arange(len(order))
-    groups, tokens, entries, spatial_boxes, spatial_nodes, density = _spatial(
-        forms, group, images, chosen, entry_of, words
+    records, tokens, entries, spatial_boxes, spatial_nodes, density = _build_spatial_blocks(
+        groups, group_of, images, posting_word, entry_of, word_count
     )
-    groups["strings"] = of_group
-    for number in range(len(forms)):
-        own = rows.boxes[group == number]
-        groups["x0"][number], groups["y0"][number] = own[:, :2].min(0)
-        groups["x1"][number], groups["y1"][number] = own[:, 2:].max(0)
-    columns_of = [(form.list_column, form.string_column) for form in forms]
-    groups["source"] = [columns_of.index(own) for own in columns_of]
+    records["strings"] = string_index
+    for number in range(len(groups)):
+        members = rows.boxes[group_of == number]
+        records["x0"][number], records["y0"][number] = members[:, :2].min(0)
+        records["x1"][number], records["y1"][number] = members[:, 2:].max(0)
+    source_columns = [(group.list_column, group.string_column) for group in groups]
+    records["source"] = [source_columns.index(columns) for columns in source_columns]
     return PostingArrays(
         token_lists=token_lists,
         lists=lists,
-        groups=groups,
+        groups=records,
         knots=knots,
         boxes=boxes,
         bounds=entry_bounds,
@@ -176,101 +185,122 @@ def build(rows: PostingRows, words: int, report_step: StepReporter = ignore_step
         spatial_boxes=spatial_boxes,
         spatial_nodes=spatial_nodes,
         density=density,
-        string_columns=np.array(columns, np.uint32),
+        string_columns=np.array(string_columns, np.uint32),
         string_words=string_words,
     )
 
 
-def _groups(rows: PostingRows) -> tuple[list[PostingGroup], NDArray[np.int64]]:
-    """The forms that rows have, direct first, then by list and string; the number of each row's."""
+def _sort_groups(rows: PostingRows) -> tuple[list[PostingGroup], NDArray[np.int64]]:
+    """Return the groups that rows have, and for each row its position among them.
 
-    def place(k: int) -> tuple[Any, ...]:
-        form = rows.forms[k]
-        return not form.direct, form.list_column, form.string_column, form
+    Direct groups come first; then groups are sorted by list column and string column.
+    """
 
-    numbers = sorted(np.unique(rows.form).tolist(), key=place)
-    rank = np.empty(len(rows.forms), np.int64)
+    def sort_key(k: int) -> tuple[Any, ...]:
+        group = rows.groups[k]
+        return not group.direct, group.list_column, group.string_column, group
+
+    numbers = sorted(np.unique(rows.group).tolist(), key=sort_key)
+    rank = np.empty(len(rows.groups), np.int64)
     rank[numbers] = np.arange(len(numbers))
-    return [rows.forms[k] for k in numbers], rank[rows.form]
+    return [rows.groups[k] for k in numbers], rank[rows.group]
 
 
 def fit_knots(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
-    """Divide some numbers into pieces that hold equally many."""
+    """Write knots that divide the finite values into `PIECES` pieces of equal size."""
     values = np.sort(values[np.isfinite(values)])
     if len(values):
         knots[:] = values[np.linspace(0, len(values) - 1, PIECES + 1).astype(np.int64)]
 
 
-def _choose(
-    rows: PostingRows, images: NDArray[np.uint16], words: int
+def _choose_posting_words(
+    rows: PostingRows, images: NDArray[np.uint16], word_count: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]:
-    """The word under which each row is posted; where its others begin; the others."""
-    counters = min(1 << max(4 * len(rows.tokens), 1).bit_length(), _MOST_COUNTERS)
-    chosen = np.empty(len(rows.form), np.uint32)
-    rest_start = np.empty(len(rows.form) + 1, np.int64)
+    """Return the posting word of each row, where its other words begin, and the other words."""
+    counters = min(1 << max(4 * len(rows.tokens), 1).bit_length(), _MAX_COUNTERS)
+    posting_word = np.empty(len(rows.group), np.uint32)
+    rest_start = np.empty(len(rows.group) + 1, np.int64)
     rest = np.empty(len(rows.tokens), np.uint32)
     posting_layout.choose_posting_words(
         rows.token_start,
         rows.tokens,
         images,
-        words,
-        np.zeros(words, np.int64),
+        word_count,
+        np.zeros(word_count, np.int64),
         np.zeros(counters, np.int32),
         rest,
         rest_start,
-        chosen,
+        posting_word,
     )
-    return chosen, rest_start, rest[: rest_start[-1]]
+    return posting_word, rest_start, rest[: rest_start[-1]]
 
 
-def _with_strings(
+def _combine_with_strings(
     strings: NDArray[np.int64],
     column: NDArray[np.int64],
-    chosen: NDArray[np.uint32],
-    words: int,
+    posting_word: NDArray[np.uint32],
+    word_count: int,
 ) -> tuple[vocabulary.Vocabulary, int]:
-    """Number words that stand for a string and a word behind the others, in the rows with one.
+    """Replace the posting words of rows with a string by numbers for a string and a word.
 
-    column : of each row, the number of its string column. Returns what each stands for, and how
-    many words there are then, which is the new number for none.
+    The new numbers follow the other words.
+
+    Parameters
+    ----------
+    column : array
+        Index of the string column of each row.
+    posting_word : array
+        Changed in place.
+
+    Returns
+    -------
+    pairs : Vocabulary
+        The (string column, string, word) that each new number stands for.
+    total : int
+        Number of words, the new ones included; also the new number for no word.
     """
-    own = np.flatnonzero(strings >= 0)
-    keys = np.column_stack((column[own], strings[own], chosen[own])).astype(np.uint32)
+    with_string = np.flatnonzero(strings >= 0)
+    keys = np.column_stack(
+        (column[with_string], strings[with_string], posting_word[with_string])
+    ).astype(np.uint32)
     start = np.arange(len(keys) + 1) * keys.dtype.itemsize * KEY_NUMBERS
     pairs, ids = vocabulary.build(keys.reshape(-1).view(np.uint8), start)
-    total = words + len(pairs.start) - 1
-    chosen[chosen == words] = total
-    chosen[own] = words + ids
+    total = word_count + len(pairs.start) - 1
+    posting_word[posting_word == word_count] = total
+    posting_word[with_string] = word_count + ids
     return pairs, total
 
 
-def _lists(
-    group: NDArray[np.int64], chosen: NDArray[np.uint32], words: int
+def _make_lists(
+    group_of: NDArray[np.int64], posting_word: NDArray[np.uint32], word_count: int
 ) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
-    """A list for each group and word that occur together, by group; each row's; their words."""
+    """Make a list for each pair of a group and a posting word, sorted by group.
+
+    Returns the lists, the list of each row, and the word of each list.
+    """
     pairs, list_of, counts = np.unique(
-        group * (words + 1) + chosen, return_inverse=True, return_counts=True
+        group_of * (word_count + 1) + posting_word, return_inverse=True, return_counts=True
     )
     lists = np.zeros(len(pairs), LIST)
     lists["first"] = np.cumsum(counts) - counts
     lists["count"] = counts
-    lists["group"] = pairs // (words + 1)
-    return lists, list_of, pairs % (words + 1)
+    lists["group"] = pairs // (word_count + 1)
+    return lists, list_of, pairs % (word_count + 1)
 
 
-def _by_word(
-    lists: NDArray[np.void], list_words: NDArray[np.int64], words: int
+def _sort_by_word(
+    lists: NDArray[np.void], list_words: NDArray[np.int64], word_count: int
 ) -> tuple[NDArray[np.void], NDArray[np.uint32]]:
-    """The lists sorted by word, and where those of each word begin."""
+    """Return the lists sorted by word, and where the lists of each word begin."""
     order = np.argsort(list_words, kind="stable")
-    starts = np.searchsorted(list_words[order], np.arange(words + 2))
+    starts = np.searchsorted(list_words[order], np.arange(word_count + 2))
     return lists[order], starts.astype(np.uint32)
 
 
-def _plant(
+def _build_trees(
     boxes: NDArray[np.uint16], firsts: NDArray[Any], counts: NDArray[Any]
 ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-    """Trees over ranges of boxes, and where each begins."""
+    """Return the nodes of trees over ranges of boxes, and where each tree begins."""
     firsts, counts = firsts.astype(np.int64), counts.astype(np.int64)
     sizes = np.empty(len(counts), np.int64)
     posting_layout.count_tree_boxes(counts, sizes)
@@ -280,51 +310,55 @@ def _plant(
     return nodes, starts
 
 
-def _spatial(
-    forms: list[PostingGroup],
-    group: NDArray[np.int64],
+def _build_spatial_blocks(
+    groups: list[PostingGroup],
+    group_of: NDArray[np.int64],
     images: NDArray[np.uint16],
-    chosen: NDArray[np.uint32],
+    posting_word: NDArray[np.uint32],
     entry_of: NDArray[np.uint32],
-    words: int,
+    word_count: int,
 ) -> tuple[NDArray[Any], ...]:
-    """The groups, and the words and entries of each along the curve, with trees over blocks."""
-    groups = np.zeros(len(forms), GROUP)
+    """Store the entries of each group once more, in blocks for the spatial search.
+
+    Returns the `GROUP` records and the arrays `spatial_tokens`, `spatial_entries`, `spatial_boxes`,
+    `spatial_nodes` and `density` of `PostingArrays`.
+    """
+    records = np.zeros(len(groups), GROUP)
     members = [
-        np.flatnonzero(group == number)
-        if 0 <= form.list_column < SIGNATURES
+        np.flatnonzero(group_of == number)
+        if 0 <= group.list_column < SIGNATURES
         else np.empty(0, np.int64)
-        for number, form in enumerate(forms)
+        for number, group in enumerate(groups)
     ]
     blocks = np.array([len(rows) + WIDTH - 1 for rows in members], np.int64) // WIDTH
     firsts = np.cumsum(blocks) - blocks
     tokens = np.empty(WIDTH * blocks.sum(), np.uint32)
     entries = np.empty(WIDTH * blocks.sum(), np.uint32)
     boxes = np.zeros(4 * blocks.sum() + PADDING, np.uint16)
-    density = np.zeros((len(forms), 4**DENSITY_BITS), np.float32)
+    density = np.zeros((len(groups), 4**DENSITY_BITS), np.float32)
     for number, rows in enumerate(members):
         keys = np.empty(len(rows), np.uint64)
         posting_layout.write_spatial_sort_keys(images, rows, keys)
         order = rows[np.argsort(keys, kind="stable")]
-        wide, high = posting_layout.write_spatial_blocks(
-            images, order, chosen, entry_of, words, firsts[number], tokens, entries, boxes,
-            density[number],
+        width, height = posting_layout.write_spatial_blocks(
+            images, order, posting_word, entry_of, word_count, firsts[number], tokens, entries,
+            boxes, density[number],
         )  # fmt: skip
-        groups["width"][number] = wide / max(blocks[number], 1)
-        groups["height"][number] = high / max(blocks[number], 1)
-    nodes, starts = _plant(boxes, firsts, blocks)
+        records["width"][number] = width / max(blocks[number], 1)
+        records["height"][number] = height / max(blocks[number], 1)
+    nodes, starts = _build_trees(boxes, firsts, blocks)
     for name in (
         "list_column", "geometry_column", "accepts", "direct", "decides", "number_column",
     ):  # fmt: skip
-        groups[name] = [getattr(form, name) for form in forms]
-    groups["block"], groups["blocks"], groups["node"] = firsts, blocks, starts
-    return groups, tokens, entries, boxes, nodes, density
+        records[name] = [getattr(group, name) for group in groups]
+    records["block"], records["blocks"], records["node"] = firsts, blocks, starts
+    return records, tokens, entries, boxes, nodes, density
 
 
-def direct_rows_of(postings: PostingArrays, words: int) -> PostingRows:
-    """What the direct entries were laid out from, entry by entry; there are so many words."""
+def direct_rows_of(postings: PostingArrays, word_count: int) -> PostingRows:
+    """Return the rows that the direct entries were laid out from, in the order of entries."""
     count = direct_entry_count(postings)
-    forms = tuple(
+    groups = tuple(
         PostingGroup(
             int(g["list_column"]),
             int(g["geometry_column"]),
@@ -337,13 +371,12 @@ def direct_rows_of(postings: PostingArrays, words: int) -> PostingRows:
     by_entry = np.argsort(postings.lists["first"], kind="stable")
     lists = postings.lists[by_entry]
     starts = postings.token_lists.astype(np.int64)
-    list_words = np.repeat(np.arange(words + 1), starts[1:] - starts[:-1])
-    own = list_words[by_entry]
+    list_words = np.repeat(np.arange(word_count + 1), starts[1:] - starts[:-1])[by_entry]
     sizes = lists["count"].astype(np.int64)
-    form = np.repeat(lists["group"].astype(np.int64), sizes)[:count]
-    word = np.repeat(own, sizes)[:count]
+    group = np.repeat(lists["group"].astype(np.int64), sizes)[:count]
+    word = np.repeat(list_words, sizes)[:count]
     rest_start = postings.rest_start[: count + 1].astype(np.int64)
-    has_word = word < words
+    has_word = word < word_count
     token_start = np.zeros(count + 1, np.int64)
     np.cumsum(np.diff(rest_start) + has_word, out=token_start[1:])
     tokens = np.empty(token_start[-1], np.int64)
@@ -352,8 +385,8 @@ def direct_rows_of(postings: PostingArrays, words: int) -> PostingRows:
     tokens[first] = word[has_word]
     tokens[~first] = postings.rest[: rest_start[-1]]
     return PostingRows(
-        forms,
-        form,
+        groups,
+        group,
         postings.owner[:count].astype(np.int64),
         postings.exact[:count],
         token_start,
@@ -362,51 +395,50 @@ def direct_rows_of(postings: PostingArrays, words: int) -> PostingRows:
 
 
 def direct_entry_count(postings: PostingArrays) -> int:
-    """How many entries match without further ado; they come first."""
+    """Return the number of direct entries, whose hits match. They come first."""
     direct = postings.groups["direct"][postings.lists["group"]] > 0
     return int(postings.lists["count"][direct].sum())
 
 
 def group_and_word_of(postings: PostingArrays, entry: int) -> tuple[Any, int | None]:
-    """The group of an entry, and the word that it is posted under, if any."""
+    """Return the `GROUP` record of an entry, and its posting word, if any."""
     lists = postings.lists
     number = int(
         np.flatnonzero((lists["first"] <= entry) & (entry < lists["first"] + lists["count"]))[0]
     )
     word = int(np.searchsorted(postings.token_lists, number, "right")) - 1
-    return postings.groups[lists["group"][number]], None if word == len(
-        postings.token_lists
-    ) - 2 else word
+    no_word = len(postings.token_lists) - 2
+    return postings.groups[lists["group"][number]], None if word == no_word else word
 
 
-def renumber_owners(rows: PostingRows, owner: NDArray[np.int64]) -> PostingRows:
-    """The rows whose owners get another number, by that; -1 is none."""
-    own = owner[rows.owner]
-    kept = np.flatnonzero(own >= 0)
-    kept = kept[np.argsort(own[kept], kind="stable")]
-    return take(rows, kept)._replace(owner=own[kept])
+def renumber_owners(rows: PostingRows, new_owner: NDArray[np.int64]) -> PostingRows:
+    """Return rows sorted by new owners, without rows whose new owner is -1."""
+    owner = new_owner[rows.owner]
+    kept = np.flatnonzero(owner >= 0)
+    kept = kept[np.argsort(owner[kept], kind="stable")]
+    return take(rows, kept)._replace(owner=owner[kept])
 
 
-def take(rows: PostingRows, chosen: NDArray[np.int64]) -> PostingRows:
-    """Some rows, in the order given; a row may be given more than once."""
-    first = rows.token_start[chosen]
-    sizes = rows.token_start[chosen + 1] - first
-    start = np.zeros(len(chosen) + 1, np.int64)
+def take(rows: PostingRows, selected: NDArray[np.int64]) -> PostingRows:
+    """Return selected rows, in that order; a row may be selected more than once."""
+    first = rows.token_start[selected]
+    sizes = rows.token_start[selected + 1] - first
+    start = np.zeros(len(selected) + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
     return PostingRows(
-        rows.forms,
-        rows.form[chosen],
-        rows.owner[chosen],
-        rows.boxes[chosen],
+        rows.groups,
+        rows.group[selected],
+        rows.owner[selected],
+        rows.boxes[selected],
         start,
         rows.tokens[ranges(first, sizes)],
-        rows.strings[chosen] if len(rows.strings) else rows.strings,
-        rows.bounds[chosen] if len(rows.bounds) else rows.bounds,
+        rows.strings[selected] if len(rows.strings) else rows.strings,
+        rows.bounds[selected] if len(rows.bounds) else rows.bounds,
     )
 
 
 def ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first[k], first[k] + 1, ... sizes[k] of them, for each k in turn."""
+    """Return the ranges of sizes[k] integers that begin at first[k], end to end."""
     begin = np.cumsum(sizes) - sizes
-    found: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(first - begin, sizes)
-    return found
+    concatenated: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(first - begin, sizes)
+    return concatenated

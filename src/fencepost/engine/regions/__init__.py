@@ -1,5 +1,4 @@
-"""Regions of filters, as an index that a kernel walks.
+"""The region index: regions that filters relate events to, laid out for a walk by a kernel.
 
-- `region_index`: Regions laid out for the walk: small ones in trees, large ones in lists with
-  rasters
+- `region_index`: Builds the index: small regions in trees, large ones in lists with rasters
 """

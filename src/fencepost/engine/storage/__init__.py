@@ -1,8 +1,6 @@
-"""An index on disk: its manifest, its segment files, the folder that holds both.
+"""An index on disk: a folder with a manifest and a folder for each segment.
 
-- `index_folder`: A matcher's subscriptions in a folder: one folder a segment, a manifest that
-  names them
-- `manifest`: The manifest of an index: what its JSON says, decoded strictly
-- `segment_files`: Segments in folders, one each: written, opened, and rows deleted by who has not
-  opened them
+- `index_folder`: Saves a matcher's subscriptions to a folder, and opens them
+- `manifest`: The manifest of an index: its JSON, encoded and strictly decoded
+- `segment_files`: Writes and opens segment folders, and marks rows deleted in them
 """

@@ -1,10 +1,10 @@
-"""A matcher's subscriptions in a folder: one folder a segment, a manifest that names them.
+"""Save a matcher's subscriptions to a folder, and open them.
 
-    manifest.json   see `manifest`
-    segment-abc/    see `segment_files`
+    manifest.json   names the segments; see `manifest`
+    segment-abc/    a segment; see `segment_files`
 
-Segments are written first, under names not used before; then the manifest is replaced in one step,
-and what it no longer names is removed.
+`save` writes the segments under new names, then replaces the manifest in one step, then removes the
+segments that the manifest no longer names. So a reader finds either the old index or the new one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Opened = tuple[tuple[Segment, ...], ColumnRegistry]
 
 
 def save(path: Path, segments: Snapshot, columns: ColumnRegistry) -> None:
-    """Write an index, in place of one that may be there."""
+    """Write an index, replacing any index in the folder."""
     try:
         _save(path, segments, columns)
     except (OSError, ValueError) as error:
@@ -59,21 +59,21 @@ def _save(path: Path, segments: Snapshot, columns: ColumnRegistry) -> None:
         for entry in entries:
             shutil.rmtree(path / entry.folder, ignore_errors=True)
         raise
-    named = {entry.folder for entry in entries}
-    for old in path.glob(f"{PREFIX}*"):
-        if old.name not in named:
-            shutil.rmtree(old, ignore_errors=True)
+    current = {entry.folder for entry in entries}
+    for folder in path.glob(f"{PREFIX}*"):
+        if folder.name not in current:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def open(path: Path) -> Opened:
-    """What `save` wrote: segments mapped from their files, and the columns."""
+    """Open an index. Return its segments, mapped from their files, and its columns."""
     while True:
         text = _read_manifest(path)
         try:
-            found = decode_manifest(str(path), text)
-            return open_segments(path, found, found.segments)
+            manifest = decode_manifest(str(path), text)
+            return open_segments(path, manifest, manifest.segments)
         except DAMAGE_ERRORS as error:
-            # Between reading the manifest and the files, somebody may have saved another.
+            # Another process may have replaced the index since the manifest was read.
             if _read_manifest(path) == text:
                 raise damaged_index_error(str(path), error) from error
 

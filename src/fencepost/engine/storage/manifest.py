@@ -1,4 +1,7 @@
-"""The manifest of an index: what its JSON says, decoded strictly. `docs/format.md` specifies it."""
+"""`Manifest`: the manifest of an index, encoded as JSON and strictly decoded.
+
+`docs/format.md` specifies the JSON.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ FORMAT = 11
 MANIFEST = "manifest.json"
 
 Count = Annotated[int, Meta(ge=0)]
-Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]  # of a file or folder right there
-DType: TypeAlias = str | list[tuple[str, str]]  # as NumPy names it, or the fields of a record
+Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]  # of a file or folder, without a path
+DType: TypeAlias = str | list[tuple[str, str]]  # NumPy's name of the type, or fields of a record
 
 _KINDS = Literal[
     "NUMBER", "TIME", "NATIVE_TIME", "SPAN_START", "SPAN_END", "STRING", "BOOLEAN", "TRUTH",
@@ -30,11 +33,11 @@ _KINDS = Literal[
 
 
 class _Strict(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """JSON that may hold no other fields."""
+    """A JSON object that may have no other fields."""
 
 
 class ColumnEntry(_Strict, frozen=True, kw_only=True):
-    """A column of events: a property, or another value, by a condition about it."""
+    """A column of events: a property, or another value, given by a condition that compares it."""
 
     kind: _KINDS
     property: str | None = None
@@ -42,35 +45,35 @@ class ColumnEntry(_Strict, frozen=True, kw_only=True):
 
 
 class ArrayEntry(_Strict, frozen=True, kw_only=True):
-    """Where an array lies in the file `arrays`, and what it is of."""
+    """The type, shape and position of an array in the file `arrays`."""
 
     dtype: DType
     shape: list[Count]
-    start: Count  # byte
+    start: Count  # in bytes
 
 
 class SegmentEntry(_Strict, frozen=True, kw_only=True):
-    """A segment: `deleted_file`, and what follows it, is of indexes that Spark builds."""
+    """A segment. Only indexes built by Spark have `deleted_file` and the fields after it."""
 
     folder: Name
-    subscriptions: Count  # deleted ones included
+    subscriptions: Count  # including deleted subscriptions
     arrays: dict[str, ArrayEntry]
     arrays_bytes: Count  # the size of the file
-    last_columns: dict[str, Annotated[int, Meta(ge=-1)]]  # by storage, the last that is asked for
+    last_columns: dict[str, Annotated[int, Meta(ge=-1)]]  # the last column used, by storage
     names: list[str]  # the columns of names.arrow
-    deleted_file: Name | None = None  # in place of deleted_version.npy
+    deleted_file: Name | None = None  # replaces deleted_version.npy
     deleted: Count = 0
     memory_bytes: Count | None = None
-    is_partition: bool = True  # one of those into which all was divided; no update wrote it
+    is_partition: bool = True  # one of the parts of the whole index; False: written by updates
 
     @property
     def live(self) -> int:
-        """How many subscriptions are not deleted."""
+        """Number of subscriptions that are not deleted."""
         return self.subscriptions - self.deleted
 
 
 class Manifest(_Strict, frozen=True, kw_only=True):
-    """An index: `version` and `router` are of indexes that Spark builds."""
+    """An index. Only indexes built by Spark have `version` and `router`."""
 
     format: int
     space: Space
@@ -81,20 +84,20 @@ class Manifest(_Strict, frozen=True, kw_only=True):
     router: Name | None = None
 
     def event_columns(self) -> ColumnRegistry:
-        """The columns of events that the subscriptions ask for."""
+        """Return the columns of events that the subscriptions compare."""
         return columns_of(
-            (one for rows in self.columns for one in rows), self.stop_words, self.space
+            (entry for entries in self.columns for entry in entries), self.stop_words, self.space
         )
 
 
 class _Format(Struct):
-    """What a manifest of any format says."""
+    """The field that manifests of all formats have."""
 
     format: Any = None
 
 
 def manifest_name(version: int | None = None) -> str:
-    """The file of the newest manifest, or of that of a version."""
+    """Return the file name of the newest manifest, or of the manifest of a version."""
     return MANIFEST if version is None else f"manifest-{version}.json"
 
 
@@ -104,7 +107,7 @@ def build_manifest(
     version: int | None = None,
     router: str | None = None,
 ) -> Manifest:
-    """The manifest of an index of these segments."""
+    """Return the manifest of an index with these segments."""
     return Manifest(
         format=FORMAT,
         space=columns.space,
@@ -117,18 +120,23 @@ def build_manifest(
 
 
 def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manifest:
-    """A manifest from its text; `name` is that of the folder, for errors.
+    """Decode a manifest.
+
+    Parameters
+    ----------
+    name, file : str
+        The names of the folder and of the manifest, for errors.
 
     Raises
     ------
     IndexingError
-        Which file of which folder, which field, and what to do.
+        If the format is another one, or a field is wrong; it names the file and the field.
     """
     try:
-        seen = json.decode(text, type=_Format).format
-        if seen != FORMAT or isinstance(seen, bool):
+        file_format = json.decode(text, type=_Format).format
+        if file_format != FORMAT or isinstance(file_format, bool):
             raise IndexingError(
-                f"the index in {name} has format {seen!r:.40} ({file}); this version reads "
+                f"the index in {name} has format {file_format!r:.40} ({file}); this version reads "
                 f"{FORMAT}: build it again"
             )
         return json.decode(text, type=Manifest)
@@ -137,24 +145,24 @@ def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manif
 
 
 def encode_json(value: Struct | Sequence[Struct]) -> str:
-    """A manifest, or a part of one, as JSON."""
+    """Return a manifest, or a part of a manifest, as JSON."""
     return json.encode(value).decode()
 
 
 def decode_segment_entry(text: str) -> SegmentEntry:
-    """The entry of a segment from its JSON."""
+    """Decode the entry of a segment."""
     return json.decode(text, type=SegmentEntry)
 
 
 def missing_index_error(name: str) -> IndexingError:
-    """What is said of a folder without an index."""
+    """Return the error for a folder without an index."""
     return IndexingError(
         f"there is no index in {name}; write one with Matcher.save or `fencepost index`"
     )
 
 
 def damaged_index_error(name: str, why: object) -> IndexingError:
-    """What is said of an index that cannot be read."""
+    """Return the error for an index that cannot be read."""
     return IndexingError(f"the index in {name} is damaged ({why}); build it again")
 
 
@@ -164,7 +172,7 @@ def damaged_index_error(name: str, why: object) -> IndexingError:
 def columns_of(
     entries: Iterable[ColumnEntry], stop_words: Iterable[str], space: Space
 ) -> ColumnRegistry:
-    """Columns of events, numbered in the order of their entries."""
+    """Return a registry of columns, numbered in the order of their entries."""
     columns = ColumnRegistry(Tokenizer.without(stop_words), space)
     for entry in entries:
         columns.register(_column_of(entry))
@@ -172,22 +180,22 @@ def columns_of(
 
 
 def column_entries(columns: ColumnRegistry) -> list[list[ColumnEntry]]:
-    """The entries of columns, by storage."""
+    """Return the entries of columns, by storage."""
     return [[_column_entry(column) for column in rows] for rows in columns.by_storage]
 
 
 def columns_as_json(columns: ColumnRegistry) -> str:
-    """The entries of columns in one list, as JSON."""
-    return encode_json([own for rows in column_entries(columns) for own in rows])
+    """Return the entries of all columns in one list, as JSON."""
+    return encode_json([entry for entries in column_entries(columns) for entry in entries])
 
 
 def columns_from_json(text: str) -> list[ColumnEntry]:
-    """Entries from the JSON of a list of them."""
+    """Decode a list of entries of columns."""
     return json.decode(text, type=list[ColumnEntry])
 
 
 def _column_entry(column: Column) -> ColumnEntry:
-    """A value that is no property travels in a condition about it."""
+    """Return the entry of a column. A value that is no property is stored in a condition."""
     source: Any = column.source
     kind: Any = column.kind.name
     if isinstance(source, ast.Property):

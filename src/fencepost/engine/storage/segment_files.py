@@ -3,11 +3,11 @@
 A folder holds the arrays of a segment in one file, and the names of its subscriptions:
 
     arrays                 the arrays one after another, aligned to 64 bytes; mapped as one
-    deleted_version.npy    which subscriptions are deleted
-    names.arrow            id, and where given subscriber and expression, of each subscription
+    deleted_version.npy    the subscriptions that are deleted
+    names.arrow            the id of each subscription; if given, its subscriber and its expression
 
-A mapped file stays open, and the number of open files of a process is limited; hence one file for
-all arrays. A process that has mapped a file keeps it after the file is removed.
+A mapped file stays open, and a process may open a limited number of files; so all arrays share one
+file. A mapped file stays readable after it is removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ARRAYS = "arrays"
 _DELETED = "deleted_version"
 _NAMES = "names.arrow"
 _ALIGNMENT = 64
-DAMAGE_ERRORS = (  # what may be raised where files are not what was written
+DAMAGE_ERRORS = (  # that opening damaged files may raise
     OSError,
     EOFError,
     ValueError,
@@ -52,20 +52,22 @@ DAMAGE_ERRORS = (  # what may be raised where files are not what was written
     pa.ArrowException,
     LanguageError,
 )
-_READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
+_numpy_header_lock = threading.Lock()  # NumPy parses headers in a way that is not thread-safe
 
 
 def write_segment(
     path: Path, segment: SegmentReader, version: int, prefix: str = PREFIX
 ) -> SegmentEntry:
-    """Write a segment, as it is at a version, to a new folder in `path`, and onto the disk."""
+    """Write a segment, as of a version, to a new folder in `path`, and sync it to disk."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path))
     folder.chmod(0o755)
     arrays = segment.arrays
-    forms, size = _write_arrays(folder / _ARRAYS, arrays)
-    # Whoever opens it begins with version 0.
-    gone = np.where(arrays.deleted_version <= version, np.uint32(0), np.uint32(NOT_DELETED))
-    _write_array(folder / f"{_DELETED}.npy", gone)
+    array_entries, size = _write_arrays(folder / _ARRAYS, arrays)
+    # An opened index starts at version 0.
+    deleted_version = np.where(
+        arrays.deleted_version <= version, np.uint32(0), np.uint32(NOT_DELETED)
+    )
+    _write_array(folder / f"{_DELETED}.npy", deleted_version)
     names = segment.names
     with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
@@ -75,7 +77,7 @@ def write_segment(
     return SegmentEntry(
         folder=folder.name,
         subscriptions=len(segment),
-        arrays=forms,
+        arrays=array_entries,
         arrays_bytes=size,
         last_columns=_last_columns(arrays),
         names=names.column_names,
@@ -83,164 +85,172 @@ def write_segment(
 
 
 def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, ArrayEntry], int]:
-    """Write all arrays but for `gone`: the entry of each, and how many bytes they are."""
-    forms: dict[str, ArrayEntry] = {}
+    """Write all arrays but `deleted_version`. Return the entry of each, and the file's size."""
+    entries: dict[str, ArrayEntry] = {}
     with path.open("wb") as file:
         for name, array in flat_arrays(arrays):
             if name == _DELETED:
                 continue
             file.write(bytes(-file.tell() % _ALIGNMENT))
-            forms[name] = ArrayEntry(
+            entries[name] = ArrayEntry(
                 dtype=_type_of(array), shape=list(array.shape), start=file.tell()
             )
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         _sync(file)
-        return forms, file.tell()
+        return entries, file.tell()
 
 
 def _type_of(array: NDArray[Any]) -> DType:
-    found: Any = np.lib.format.dtype_to_descr(array.dtype)
-    return cast(DType, found)
+    description: Any = np.lib.format.dtype_to_descr(array.dtype)
+    return cast(DType, description)
 
 
 def _write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array to a file, and onto the disk."""
+    """Write an array to a file, and sync it to disk."""
     with path.open("wb") as file:
         np.save(file, array)
         _sync(file)
 
 
-def _with_gone(arrays: SegmentArrays, gone: NDArray[np.uint32]) -> SegmentArrays:
+def _with_deleted_version(
+    arrays: SegmentArrays, deleted_version: NDArray[np.uint32]
+) -> SegmentArrays:
     state = arrays.state.copy()
-    state[DELETED_ROWS] = np.count_nonzero(gone == 0)
-    return arrays._replace(deleted_version=gone, state=state)
+    state[DELETED_ROWS] = np.count_nonzero(deleted_version == 0)
+    return arrays._replace(deleted_version=deleted_version, state=state)
 
 
 def _sync(file: IO[Any]) -> None:
-    """Wait until what was written to a file would outlast the machine."""
+    """Wait until the disk holds what was written to a file."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
-    """By storage the last column that a segment asks for, or -1."""
-    found = {storage.name: -1 for storage in Storage}
+    """Return the last column of each storage that a segment uses, or -1."""
+    last = {storage.name: -1 for storage in Storage}
     lists = arrays.postings.groups["list_column"]
-    asked = [
+    used_columns = [
         (lists[lists != SIGNATURES], Storage.LIST),
         (arrays.postings.groups["geometry_column"], Storage.GEOMETRY),
         (arrays.signatures.columns, Storage.STRING),
     ]
     for kind, storage in enumerate(STORAGE_BY_CODE):
-        asked.append((arrays.checks["column"][arrays.checks["kind"] == kind], storage))
-    for columns, storage in asked:
-        found[storage.name] = max(
-            found[storage.name], int(columns.astype(np.int64).max(initial=-1))
-        )
-    return found
+        used_columns.append((arrays.checks["column"][arrays.checks["kind"] == kind], storage))
+    for columns, storage in used_columns:
+        last[storage.name] = max(last[storage.name], int(columns.astype(np.int64).max(initial=-1)))
+    return last
 
 
 def open_segments(
     path: Path, manifest: Manifest, entries: Sequence[SegmentEntry]
 ) -> tuple[tuple[Segment, ...], ColumnRegistry]:
-    """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
+    """Open some of the segments that a manifest names. Return them, and the index's columns.
+
+    Raise one of `DAMAGE_ERRORS` if a segment is damaged.
+    """
     columns = manifest.event_columns()
     for entry in entries:
         for name, last in entry.last_columns.items():
             if last >= len(columns.of(Storage[name])):
                 raise ValueError(
-                    f"{MANIFEST}: $.columns lacks columns of {name} that {entry.folder} asks for"
+                    f"{MANIFEST}: $.columns lacks columns of {name} that {entry.folder} uses"
                 )
     return tuple(open_segment(path, entry) for entry in entries), columns
 
 
 def open_segment(path: Path, entry: SegmentEntry) -> Segment:
-    """A segment in a folder in `path`, mapped; ValueError where it is not what was written."""
+    """Map a segment in a folder in `path`. Raise one of `DAMAGE_ERRORS` if it is damaged."""
     file = f"{entry.folder}/{_ARRAYS}"
     mapped = np.asarray(np.memmap(path / file, np.uint8, "c"))
     if len(mapped) != entry.arrays_bytes:
-        raise ValueError(
-            f"{entry.folder}/{_ARRAYS} has {len(mapped)} bytes, not {entry.arrays_bytes}"
-        )
-    gone, names = _gone_of(path, entry), _names_of(path, entry)
-    if gone.dtype != np.uint32 or len(gone) != names.num_rows:
-        raise ValueError(f"{entry.folder}/{_NAMES} has {names.num_rows} rows, not {len(gone)}")
-    arrays: SegmentArrays = _mapped_part(empty_segment(), "", mapped, entry.arrays)
-    if len(arrays.expires) != len(gone):
-        raise ValueError(f"{file} is of {len(arrays.expires)} subscriptions, not {len(gone)}")
-    return Segment(_with_gone(arrays, gone), names)
+        raise ValueError(f"{file} has {len(mapped)} bytes, not {entry.arrays_bytes}")
+    deleted_version, names = _read_deleted_version(path, entry), _map_names(path, entry)
+    count = len(deleted_version)
+    if deleted_version.dtype != np.uint32 or count != names.num_rows:
+        raise ValueError(f"{entry.folder}/{_NAMES} has {names.num_rows} rows, not {count}")
+    arrays: SegmentArrays = _map_arrays(empty_segment(), "", mapped, entry.arrays)
+    if len(arrays.expires) != count:
+        raise ValueError(f"{file} holds {len(arrays.expires)} subscriptions, not {count}")
+    return Segment(_with_deleted_version(arrays, deleted_version), names)
 
 
-def _mapped_part(
-    part: Any, name: str, mapped: NDArray[np.uint8], forms: dict[str, ArrayEntry]
+def _map_arrays(
+    template: Any, name: str, mapped: NDArray[np.uint8], entries: dict[str, ArrayEntry]
 ) -> Any:
-    """Views of what is mapped, in place of the arrays of a named tuple.
+    """Replace the arrays in nested named tuples by views of the mapped file.
 
-    It is copied on write: removing a subscription here must not write to the file. For a memmap, a
-    read-only array, or a record whose type does not say that it is aligned, Numba would compile
-    everything again.
+    The mapping is copy-on-write, because removing a subscription must not write to the file. The
+    views are plain arrays with the types of the template: for a memmap, a read-only array or a
+    record type without alignment, Numba would compile all kernels again.
     """
-    if isinstance(part, tuple):
-        before = f"{name}." if name else ""
-        own = zip(part._fields, part, strict=True)  # type: ignore[attr-defined]
-        return type(part)(*(_mapped_part(one, before + n, mapped, forms) for n, one in own))
+    if isinstance(template, tuple):
+        prefix = f"{name}." if name else ""
+        fields = zip(template._fields, template, strict=True)  # type: ignore[attr-defined]
+        return type(template)(
+            *(_map_arrays(value, prefix + field, mapped, entries) for field, value in fields)
+        )
     if name == _DELETED:
-        return part
-    if name not in forms:
+        return template
+    if name not in entries:
         raise ValueError(f"manifest.json names no array {name!r}")
-    written, shape, start = forms[name].dtype, forms[name].shape, forms[name].start
-    size = int(np.prod(shape, dtype=np.int64)) * part.itemsize
-    if written != _type_of(part) or len(shape) != part.ndim:
-        raise ValueError(f"{name} is of {written} {shape}, not of {_type_of(part)}")
+    dtype, shape, start = entries[name].dtype, entries[name].shape, entries[name].start
+    size = int(np.prod(shape, dtype=np.int64)) * template.itemsize
+    if dtype != _type_of(template) or len(shape) != template.ndim:
+        raise ValueError(
+            f"{name} has the type {dtype} and the shape {shape}; the type must be "
+            f"{_type_of(template)}, and the shape of length {template.ndim}"
+        )
     if start % _ALIGNMENT or start + size > len(mapped):
         raise ValueError(f"{name} is not in the file")
-    return mapped[start : start + size].view(part.dtype).reshape(shape)
+    return mapped[start : start + size].view(template.dtype).reshape(shape)
 
 
-def _names_of(path: Path, entry: SegmentEntry) -> pa.Table:
-    """The names of the subscriptions of a segment, mapped."""
+def _map_names(path: Path, entry: SegmentEntry) -> pa.Table:
+    """Map the names of the subscriptions of a segment."""
     with pa.memory_map(str(path / entry.folder / _NAMES)) as source:
         return pa.ipc.open_file(source).read_all()
 
 
-def _gone_of(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
-    """From which version on each row of a segment is gone: from the first, or never."""
-    with _READING:
-        gone: NDArray[np.uint32] = np.load(path / _gone_file(entry))
-    return gone
+def _read_deleted_version(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
+    """Read the deletion marks of a segment: 0 for a deleted row, else NOT_DELETED."""
+    with _numpy_header_lock:
+        deleted_version: NDArray[np.uint32] = np.load(path / _deleted_file(entry))
+    return deleted_version
 
 
-def _gone_file(entry: SegmentEntry) -> str:
+def _deleted_file(entry: SegmentEntry) -> str:
     return f"{entry.folder}/{entry.deleted_file or f'{_DELETED}.npy'}"
 
 
 def live_ids(path: Path, entry: SegmentEntry) -> tuple[pa.Array, NDArray[np.int64]]:
-    """The ids of the rows of a segment that are not deleted, and those rows."""
-    rows = np.flatnonzero(_gone_of(path, entry) == NOT_DELETED)
-    ids = _names_of(path, entry).column("id").combine_chunks()
+    """Return the ids of the rows that are not deleted, and these rows."""
+    rows = np.flatnonzero(_read_deleted_version(path, entry) == NOT_DELETED)
+    ids = _map_names(path, entry).column("id").combine_chunks()
     return ids.take(pa.array(rows)), rows
 
 
 def mark_rows_deleted(
     path: Path, entry: SegmentEntry, rows: NDArray[np.int64], version: int, out: Path
 ) -> SegmentEntry:
-    """The entry of a segment of which these rows are deleted, too.
+    """Mark rows of a segment deleted, in a new file in `out`. Return the changed entry.
 
-    Which rows those are is written to a new file in `out`, whatever opened the segment before.
+    Readers that have opened the segment keep the old file.
     """
-    gone = _gone_of(path, entry)
-    gone[rows] = 0
+    deleted_version = _read_deleted_version(path, entry)
+    deleted_version[rows] = 0
     name = f"{_DELETED}-{version}-{uuid.uuid4().hex[:8]}.npy"
     (out / entry.folder).mkdir(exist_ok=True)
-    _write_array(out / entry.folder / name, gone)
-    return replace(entry, deleted_file=name, deleted=int(np.count_nonzero(gone != NOT_DELETED)))
+    _write_array(out / entry.folder / name, deleted_version)
+    deleted = int(np.count_nonzero(deleted_version != NOT_DELETED))
+    return replace(entry, deleted_file=name, deleted=deleted)
 
 
 def files_of(entry: SegmentEntry) -> list[str]:
-    """The files that `open_segment` opens."""
+    """Return the files that `open_segment` opens."""
     return [f"{entry.folder}/{_ARRAYS}", *name_files_of(entry)]
 
 
 def name_files_of(entry: SegmentEntry) -> list[str]:
-    """The files that `live_ids` and `mark_rows_deleted` open."""
-    return [f"{entry.folder}/{_NAMES}", _gone_file(entry)]
+    """Return the files that `live_ids` and `mark_rows_deleted` open."""
+    return [f"{entry.folder}/{_NAMES}", _deleted_file(entry)]

@@ -1,4 +1,4 @@
-"""Subscriptions that come one by one or in tables: how they are filed, and what is refused."""
+"""The segment manager: flushes, changes in all segments, and rows that are rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RING = "S_INTERSECTS(place, POLYGON(({0} 0, {1} 0, {1} {1}, {0} 0))) AND size > 
 BOW_TIE = "S_INTERSECTS(place, POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))) AND size > 3"
 
 
-def test_what_trickles_in_among_events_is_one_small_segment() -> None:
+def test_subscriptions_added_between_events_share_a_small_segment() -> None:
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=3)
     for k in range(100):
@@ -31,41 +31,41 @@ def test_what_trickles_in_among_events_is_one_small_segment() -> None:
     assert len(matcher) == 50
 
 
-@pytest.mark.parametrize("most_small", [0, 8, 100])
-def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
+@pytest.mark.parametrize("max_small_rows", [0, 8, 100])
+def test_changes_are_found_in_every_segment(max_small_rows: int) -> None:
     rng = random.Random(3)
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable_rows=2, max_small_rows=most_small)
-    there: dict[str, int] = {}
+    keep_segments_small(matcher, max_memtable_rows=2, max_small_rows=max_small_rows)
+    bounds: dict[str, int] = {}
     for k in range(150):
         id = f"s{rng.randrange(30)}"
-        if id in there and rng.random() < 0.4:
+        if id in bounds and rng.random() < 0.4:
             assert matcher.unsubscribe(id)
-            del there[id]
+            del bounds[id]
             continue
         matcher.subscribe(id, f"n > {k} AND kind = 'a'", replace=True)
-        there[id] = k
-        seen = rng.randrange(k + 2)
-        expected = sorted(id for id, least in there.items() if seen > least)
-        assert matcher.match({"n": seen, "kind": "a"}) == expected
+        bounds[id] = k
+        number = rng.randrange(k + 2)
+        expected = sorted(id for id, bound in bounds.items() if number > bound)
+        assert matcher.match({"n": number, "kind": "a"}) == expected
     matcher.compact()
-    assert matcher.match({"n": 1000, "kind": "a"}) == sorted(there)
+    assert matcher.match({"n": 1000, "kind": "a"}) == sorted(bounds)
 
 
-def test_words_and_a_place_become_posts_however_they_came() -> None:
+def test_keywords_with_a_box_become_postings() -> None:
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=10)
     for k in range(40):
         text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
     matcher.compact()
-    (shelf,) = matcher.view().snapshot()
-    assert keyword_postings.direct_entry_count(shelf.arrays.postings) == 40
-    assert len(shelf.arrays.checks) == 0
+    (segment,) = matcher.view().snapshot()
+    assert keyword_postings.direct_entry_count(segment.arrays.postings) == 40
+    assert len(segment.arrays.checks) == 0
     assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]
 
 
-def test_a_table_refuses_what_one_text_refuses() -> None:
+def test_a_table_rejects_the_rows_that_subscribe_rejects() -> None:
     texts = [RING.format(k, k + 4, k) for k in range(200)]
     texts[7], texts[150], texts[199] = BOW_TIE, "size >", texts[199].replace("size", '"size"')
     reasons = []
@@ -74,10 +74,10 @@ def test_a_table_refuses_what_one_text_refuses() -> None:
             Matcher().subscribe("one", texts[number])
         reasons.append((number, str(raised.value)))
     rows = [{"id": f"s{k}", "expression": text} for k, text in enumerate(texts)]
-    letters: list[tuple[int, str]] = []
+    dead_letters: list[tuple[int, str]] = []
     matcher = Matcher()
-    assert matcher.subscribe_many(rows, letters) == 198
-    assert letters == reasons
+    assert matcher.subscribe_many(rows, dead_letters) == 198
+    assert dead_letters == reasons
     one_by_one = Matcher()
     for k, text in enumerate(texts):
         if k not in (7, 150):
@@ -89,7 +89,7 @@ def test_a_table_refuses_what_one_text_refuses() -> None:
         Matcher().subscribe_many(rows)
 
 
-def test_ids_that_are_in_use_among_many() -> None:
+def test_a_table_rejects_ids_that_are_in_use() -> None:
     now = [0]
     matcher = Matcher(clock=lambda: now[0])
     matcher.subscribe_many([{"id": f"s{k}", "expression": f"n = {k}"} for k in range(100)])
@@ -99,9 +99,9 @@ def test_ids_that_are_in_use_among_many() -> None:
     now[0] = 2 * 10**9
     rows = [{"id": f"s{k}", "expression": "n = 7"} for k in (99, *range(200, 280), 5)]
     rows.append({"id": "late", "expression": "n = 7"})
-    letters: list[tuple[int, str]] = []
-    assert matcher.subscribe_many(rows, letters) == 81
-    assert [row for row, _ in letters] == [1, 81]
-    assert len(matcher.match({"n": 7})) == 82  # one of them was there
+    dead_letters: list[tuple[int, str]] = []
+    assert matcher.subscribe_many(rows, dead_letters) == 81
+    assert [row for row, _ in dead_letters] == [1, 81]
+    assert len(matcher.match({"n": 7})) == 82  # s7 had matched before
     assert matcher.subscribe_many(rows, replace=True) == 83
     assert len(matcher.match({"n": 7})) == 84

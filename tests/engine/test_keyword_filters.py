@@ -1,4 +1,4 @@
-"""Filters that need words, and beside them strings and numbers, against the reference."""
+"""Filters of keywords with strings, numbers and boxes, compared with the reference."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ WORDS = ("hail", "storm", "wind", "Rain", "snow!", "")
 
 
 def condition(rng: np.random.Generator) -> str:
-    """Words, and most often strings, a number and a place."""
+    """Keywords, and most often strings, a number and a polygon."""
 
-    def some(of: tuple[str, ...], least: int, most: int) -> str:
-        chosen = rng.choice(of, rng.integers(least, most + 1), replace=False)
-        return ", ".join("'" + str(word).replace("'", "''") + "'" for word in chosen)
+    def some(strings: tuple[str, ...], min_count: int, max_count: int) -> str:
+        words = rng.choice(strings, rng.integers(min_count, max_count + 1), replace=False)
+        return ", ".join("'" + str(word).replace("'", "''") + "'" for word in words)
 
     column = "words" if rng.random() < 0.8 else "text"
     function = rng.choice(["A_CONTAINS", "A_OVERLAPS", "A_EQUALS"], p=[0.7, 0.2, 0.1])
@@ -45,13 +45,13 @@ def condition(rng: np.random.Generator) -> str:
 
 
 def events(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
-    """Of which some lack something, or have something else in its place."""
-    found = []
+    """Events, some of which lack an attribute or have a value of another type."""
+    drawn = []
     for _ in range(count):
         event: dict[str, Any] = {
             "words": rng.choice(WORDS, rng.integers(0, 5), replace=False).tolist(),
             "text": " ".join(rng.choice(WORDS, 3).tolist()),
-            "kind": str(rng.choice([*KINDS, "unheard of"])),
+            "kind": str(rng.choice([*KINDS, "unknown"])),
             "state": str(rng.choice(KINDS)),
             "price": int(rng.integers(-1, 11)),
             "geometry": f"POINT({rng.integers(0, 6)} {rng.integers(0, 6)})",
@@ -61,42 +61,40 @@ def events(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
                 del event[name]
         if rng.random() < 0.1:
             event["words"] = "Storm and rain"
-        found.append(event)
-    return found
+        drawn.append(event)
+    return drawn
 
 
-def posts_of(snapshot: Snapshot) -> list[PostingArrays]:
-    return [shelf.arrays.postings for shelf in snapshot]
+def postings_of(snapshot: Snapshot) -> list[PostingArrays]:
+    return [segment.arrays.postings for segment in snapshot]
 
 
 @pytest.mark.parametrize("seed", seeds(3, quick=1))
-def test_words_with_strings_and_numbers_say_what_the_reference_says(
-    seed: int, tmp_path: Path
-) -> None:
+def test_keywords_with_strings_and_numbers(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng([7, seed])
     table = pa.table(
         {"id": [str(k) for k in range(250)], "expression": [condition(rng) for _ in range(250)]}
     )
-    given = events(rng, 40)
+    batch = events(rng, 40)
     ours, reference = Matcher(), Matcher(index="reference")
     for matcher in (ours, reference):
         matcher.subscribe_many(table)
-    ours.save(tmp_path / "index")  # which makes a segment of them
+    ours.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
-    built = posts_of(opened.view().snapshot())
-    assert any(len(posts.string_columns) for posts in built)
-    assert any((posts.groups["number_column"] >= 0).any() for posts in built)
-    expected = [reference.match(event) for event in given]
+    built = postings_of(opened.view().snapshot())
+    assert any(len(postings.string_columns) for postings in built)
+    assert any((postings.groups["number_column"] >= 0).any() for postings in built)
+    expected = [reference.match(event) for event in batch]
     assert any(expected)
     for matcher in (ours, opened):
-        assert [matcher.match(event) for event in given] == expected
-        found = matcher.match_batch(given, sort=True).to_pylist()
-        pairs = {(row["event"], row["subscription"]) for row in found}
-        assert pairs == {(k, name) for k, names in enumerate(expected) for name in names}
-        assert len(pairs) == len(found)
+        assert [matcher.match(event) for event in batch] == expected
+        matches = matcher.match_batch(batch, sort=True).to_pylist()
+        pairs = {(row["event"], row["subscription"]) for row in matches}
+        assert pairs == {(k, id) for k, ids in enumerate(expected) for id in ids}
+        assert len(pairs) == len(matches)
 
 
-def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> None:
+def test_many_strings_and_frequent_strings_are_not_combined_with_words(tmp_path: Path) -> None:
     matcher = Matcher()
     for k in range(40):
         kinds = ", ".join(f"'k{j}'" for j in range(k, k + 9))
@@ -106,13 +104,13 @@ def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> N
     matcher.compact()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
-    assert not any(len(posts.string_columns) for posts in posts_of(opened.view().snapshot()))
+    assert not any(len(p.string_columns) for p in postings_of(opened.view().snapshot()))
     event = {"words": ["hail"], "kind": "k8", "state": "on"}
     assert opened.match(event) == sorted(str(k) for k in range(9))
 
 
-def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
-    """What numbers its checks have is of no concern to a filter without a string."""
+def test_filters_with_a_string_beside_filters_with_a_box(tmp_path: Path) -> None:
+    """A filter without a string must not get the string of another filter."""
     matcher = Matcher()
     matcher.subscribe("with", "A_CONTAINS(words, ('hail')) AND kind = 'taxi'")
     for k in range(7):
@@ -122,12 +120,12 @@ def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
     matcher.compact()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
-    assert any(len(posts.string_columns) for posts in posts_of(opened.view().snapshot()))
+    assert any(len(p.string_columns) for p in postings_of(opened.view().snapshot()))
     event = {"words": ["hail"], "kind": "taxi", "place": "POINT (2.5 2.5)"}
     assert opened.match(event) == ["2", "with"]
 
 
-def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> None:
+def test_reindex_drops_deleted_filters_that_a_distance_decides() -> None:
     matcher = Matcher()
     matcher.subscribe_many(
         [
@@ -155,8 +153,8 @@ def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> N
     assert matcher.match(event) == ["w8"]
 
 
-def test_numbers_of_any_size_and_of_several_attributes_with_words() -> None:
-    """Bounds are kept as 16-bit numbers: they may leave out nothing that matches."""
+def test_bounds_of_numbers_of_any_size_and_several_attributes() -> None:
+    """Bounds are stored as 16-bit images, which must not exclude an event that matches."""
     rng = np.random.default_rng(11)
     bounds = [-1e308, -(2**53) - 1, -1.0, 0, 5e-324, 0.1, 0.2, 7, 2**53, 2**53 + 1, 1e308]
     ours, reference = Matcher(), Matcher(index="reference")
@@ -169,10 +167,10 @@ def test_numbers_of_any_size_and_of_several_attributes_with_words() -> None:
         for matcher in (ours, reference):
             matcher.subscribe(str(k), " AND ".join(parts))
     ours.compact()
-    built = posts_of(ours.view().snapshot())
-    assert any((posts.groups["number_column"] >= 0).any() for posts in built), "none has bounds"
+    built = postings_of(ours.view().snapshot())
+    assert any((p.groups["number_column"] >= 0).any() for p in built), "no group has bounds"
     values = [*bounds, float("inf"), -float("inf"), float("nan"), None, "7", True, 2**60, 0.15]
-    given = [
+    batch = [
         {
             "words": ["hail"], "kind": "taxi", "price": price,
             "size": values[rng.integers(len(values))], "weight": values[rng.integers(len(values))],
@@ -180,10 +178,10 @@ def test_numbers_of_any_size_and_of_several_attributes_with_words() -> None:
         for price in values
         for _ in range(3)
     ]  # fmt: skip
-    expected = [reference.match(event) for event in given]
-    assert len({len(names) for names in expected}) > 5
-    assert [ours.match(event) for event in given] == expected
-    found = ours.match_batch(given, sort=True).to_pylist()
-    assert {(row["event"], row["subscription"]) for row in found} == {
-        (k, name) for k, names in enumerate(expected) for name in names
+    expected = [reference.match(event) for event in batch]
+    assert len({len(ids) for ids in expected}) > 5
+    assert [ours.match(event) for event in batch] == expected
+    matches = ours.match_batch(batch, sort=True).to_pylist()
+    assert {(row["event"], row["subscription"]) for row in matches} == {
+        (k, id) for k, ids in enumerate(expected) for id in ids
     }

@@ -1,4 +1,4 @@
-"""Subscriptions that came last, in arrays that grow: older states stay as they were."""
+"""The memtable: its arrays grow, and older snapshots stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fencepost.engine import Matcher, match_pairs
 from fencepost.engine import memtable as memtable_module
 from fencepost.reference import evaluate
 
-MANY = 300  # more than the first arrays have room for
+MANY = 300  # more than the initial capacity
 
 
 def expression(rng: random.Random, number: int) -> str:
@@ -46,32 +46,35 @@ def event(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def test_every_state_on_the_way_stays_as_it_was() -> None:
+def test_older_snapshots_stay_unchanged() -> None:
     rng = random.Random(5)
     matcher = Matcher()
     events = [event(rng) for _ in range(6)]
-    truths: dict[str, list[bool]] = {}
-    states = []
+    expected: dict[str, list[bool]] = {}
+    snapshots = []
     for number in range(MANY):
         text = expression(rng, number)
-        if truths and rng.random() < 0.2:
-            id = rng.choice(list(truths))
+        if expected and rng.random() < 0.2:
+            id = rng.choice(list(expected))
             assert matcher.unsubscribe(id)
-            del truths[id]
-        id = rng.choice(list(truths)) if truths and rng.random() < 0.2 else f"s{number}"
+            del expected[id]
+        id = rng.choice(list(expected)) if expected and rng.random() < 0.2 else f"s{number}"
         matcher.subscribe(id, text, replace=True)
-        truths[id] = [evaluate(parse(text), one) is True for one in events]
+        expected[id] = [evaluate(parse(text), event) is True for event in events]
         if number % 20 == 0:
-            states.append((matcher.view().snapshot(), dict(truths)))
-        for k, one in enumerate(events[:2]):
-            assert matcher.match(one) == sorted(id for id, own in truths.items() if own[k])
+            snapshots.append((matcher.view().snapshot(), dict(expected)))
+        for k in range(2):
+            ids = sorted(id for id, matches in expected.items() if matches[k])
+            assert matcher.match(events[k]) == ids
     assert len(matcher.view().snapshot()) == 1
-    for snapshot, known in states:
-        found = match_pairs(matcher, snapshot, events)
-        both = zip(found.events.tolist(), found.rows.tolist(), strict=True)
-        ids = [(k, snapshot[0].id_of(row)) for k, row in both]
-        expected = [(k, id) for id, own in known.items() for k in range(6) if own[k]]
-        assert sorted(ids) == sorted(expected)
+    for snapshot, matches_then in snapshots:
+        pairs = match_pairs(matcher, snapshot, events)
+        rows = zip(pairs.events.tolist(), pairs.rows.tolist(), strict=True)
+        named = [(k, snapshot[0].id_of(row)) for k, row in rows]
+        pairs_then = [
+            (k, id) for id, matches in matches_then.items() for k in range(6) if matches[k]
+        ]
+        assert sorted(named) == sorted(pairs_then)
 
 
 def test_matching_while_the_arrays_grow() -> None:
@@ -79,15 +82,15 @@ def test_matching_while_the_arrays_grow() -> None:
     matcher.subscribe("s0", "S_DWITHIN(g, POINT(0 0), 5) AND s = 'a'")
     done, wrong = threading.Event(), []
 
-    def look() -> None:
-        least = 0
+    def match_repeatedly() -> None:
+        min_count = 0
         while not done.is_set():
-            found = matcher.match({"g": "POINT (1 1)", "s": "a"})
-            if sorted(found) != sorted(f"s{k}" for k in range(len(found))) or len(found) < least:
-                wrong.append(found)
-            least = len(found)
+            ids = matcher.match({"g": "POINT (1 1)", "s": "a"})
+            if sorted(ids) != sorted(f"s{k}" for k in range(len(ids))) or len(ids) < min_count:
+                wrong.append(ids)
+            min_count = len(ids)
 
-    threads = [threading.Thread(target=look) for _ in range(2)]
+    threads = [threading.Thread(target=match_repeatedly) for _ in range(2)]
     for thread in threads:
         thread.start()
     for number in range(1, MANY):
@@ -102,19 +105,19 @@ def test_matching_while_the_arrays_grow() -> None:
     assert len(matcher.match({"g": "POINT (1 1)", "s": "a"})) == MANY
 
 
-def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_addition_that_fails_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = Matcher()
     matcher.subscribe("first", "n > 0")
     add = memtable_module.Memtable.add_compiled
 
-    def fails(self: Any, filters: Any, expires: int, version: int) -> None:
+    def fail_or_add(self: Any, filters: Any, expires: int, version: int) -> None:
         if len(self) == 2:
             raise MemoryError
         add(self, filters, expires, version)
 
     rows = [{"id": id, "expression": "n > 0 OR n < -5"} for id in ("a", "b", "c")]
     with monkeypatch.context() as patched:
-        patched.setattr(memtable_module.Memtable, "add_compiled", fails)
+        patched.setattr(memtable_module.Memtable, "add_compiled", fail_or_add)
         with pytest.raises(MemoryError):
             matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["first"]
@@ -126,26 +129,26 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
     assert matcher.match({"n": 1}) == ["a", "b", "c", "first"]
 
 
-def test_what_is_removed_after_an_addition_failed_that_made_the_arrays_grow(
+def test_rows_are_deleted_after_a_failed_addition_that_enlarged_the_arrays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matcher = Matcher()
     for k in range(60):
         matcher.subscribe(f"s{k}", "n > 0")
     add = memtable_module.Memtable.add_compiled
-    grown = []
+    capacities = []
 
-    def fails(self: Any, filters: Any, expires: int, version: int) -> None:
+    def fail_or_add(self: Any, filters: Any, expires: int, version: int) -> None:
         if len(self) == 75:
-            grown.append(self.room)
+            capacities.append(self.capacity)
             raise MemoryError
         add(self, filters, expires, version)
 
     with monkeypatch.context() as patched:
-        patched.setattr(memtable_module.Memtable, "add_compiled", fails)
+        patched.setattr(memtable_module.Memtable, "add_compiled", fail_or_add)
         with pytest.raises(MemoryError):
             matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
-    assert grown > [memtable_module.INITIAL_CAPACITY]
+    assert capacities > [memtable_module.INITIAL_CAPACITY]
     assert matcher.unsubscribe("s0")
     assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(1, 60))
     matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])

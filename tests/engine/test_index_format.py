@@ -1,4 +1,4 @@
-"""A saved index, read by the words of docs/format.md alone: `Read` shares no code with us."""
+"""A saved index, read as docs/format.md specifies: `SavedIndex` shares no code with the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEVER = 2**63 - 1
 
 
 class Check(NamedTuple):
-    """The 48 bytes of a check, padding left out."""
+    """The fields of the 48 bytes of a check, without padding."""
 
     low: float
     low_rest: float
@@ -43,7 +43,7 @@ class Check(NamedTuple):
     areas_mask: int
 
 
-class Read:
+class SavedIndex:
     """An index with one segment."""
 
     def __init__(self, folder: Path) -> None:
@@ -54,30 +54,32 @@ class Read:
         assert len(self.bytes) == self.entry["arrays_bytes"]
         with pa.OSFile(str(segment / "names.arrow")) as file:
             self.names = pa.ipc.open_file(file).read_all()
-        self.is_deleted = [own == 0 for own in npy(segment / "deleted_version.npy")]
+        self.is_deleted = [version == 0 for version in read_npy(segment / "deleted_version.npy")]
         stop = 0
-        for own in self.entry["arrays"].values():
-            assert own["start"] % 64 == 0
-            assert not any(self.bytes[stop : own["start"]])
-            stop = own["start"] + int(np.prod(own["shape"])) * itemsize(own["dtype"])
+        for entry in self.entry["arrays"].values():
+            assert entry["start"] % 64 == 0
+            assert not any(self.bytes[stop : entry["start"]])
+            stop = entry["start"] + int(np.prod(entry["shape"])) * itemsize(entry["dtype"])
         assert stop == len(self.bytes)
 
     def array(self, name: str) -> NDArray[Any]:
-        own = self.entry["arrays"][name]
-        count = int(np.prod(own["shape"]))
-        return np.frombuffer(self.bytes, own["dtype"], count, own["start"]).reshape(own["shape"])
+        entry = self.entry["arrays"][name]
+        count = int(np.prod(entry["shape"]))
+        array = np.frombuffer(self.bytes, entry["dtype"], count, entry["start"])
+        return array.reshape(entry["shape"])
 
     def records(self, name: str, layout: str) -> list[tuple[Any, ...]]:
-        own = self.entry["arrays"][name]
-        assert struct.calcsize(layout) == itemsize(own["dtype"])
+        entry = self.entry["arrays"][name]
+        size = struct.calcsize(layout)
+        assert size == itemsize(entry["dtype"])
         return [
-            struct.unpack_from(layout, self.bytes, own["start"] + k * struct.calcsize(layout))
-            for k in range(own["shape"][0])
+            struct.unpack_from(layout, self.bytes, entry["start"] + k * size)
+            for k in range(entry["shape"][0])
         ]
 
     def checks_of(self, subscription: int) -> list[list[Check]]:
-        """The checks of each filter of a subscription."""
-        checks = [Check(*own) for own in self.records("checks", "<4d2I6B2x")]
+        """Return the checks of each filter of a subscription."""
+        checks = [Check(*fields) for fields in self.records("checks", "<4d2I6B2x")]
         start = self.array("filter_check").tolist()
         owners = self.array("filter_subscription").tolist()
         return [
@@ -87,7 +89,7 @@ class Read:
         ]
 
     def words(self, number: int) -> list[str]:
-        """The words of a set."""
+        """Return the words of a set."""
         text = self.array("vocabulary.bytes").tobytes()
         start, sets = self.array("vocabulary.start"), self.array("set_start")
         items = self.array("set_items")[sets[number] : sets[number + 1]]
@@ -102,7 +104,7 @@ class Read:
         return name
 
     def term(self, check: Check) -> tuple[str, tuple[Any, ...]]:
-        """A check in words: the attribute, and what it must be."""
+        """Return the attribute of a check, and the values that it must have."""
         assert not check.flags & 1
         if check.kind == RANGE:
             bounds = check.low + check.low_rest, check.high + check.high_rest
@@ -114,23 +116,23 @@ class Read:
 
 
 def itemsize(dtype: str | list[list[str]]) -> int:
-    return int(dtype[2:]) if isinstance(dtype, str) else sum(itemsize(own) for _, own in dtype)
+    return int(dtype[2:]) if isinstance(dtype, str) else sum(itemsize(field) for _, field in dtype)
 
 
-def npy(path: Path) -> list[int]:
-    """A file of NumPy's of version 1.0."""
-    given = path.read_bytes()
-    assert given[:8] == b"\x93NUMPY\x01\x00"
-    (size,) = struct.unpack_from("<H", given, 8)
-    header = ast.literal_eval(given[10 : 10 + size].decode())
+def read_npy(path: Path) -> list[int]:
+    """Read an array in NumPy's file format 1.0."""
+    content = path.read_bytes()
+    assert content[:8] == b"\x93NUMPY\x01\x00"
+    (size,) = struct.unpack_from("<H", content, 8)
+    header = ast.literal_eval(content[10 : 10 + size].decode())
     assert header["descr"] == "<u4"
-    return list(struct.unpack_from(f"<{header['shape'][0]}I", given, 10 + size))
+    return list(struct.unpack_from(f"<{header['shape'][0]}I", content, 10 + size))
 
 
-def saved(matcher: Matcher, folder: Path) -> Read:
+def save(matcher: Matcher, folder: Path) -> SavedIndex:
     matcher.compact()
     matcher.save(folder)
-    return Read(folder)
+    return SavedIndex(folder)
 
 
 def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
@@ -147,35 +149,35 @@ def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
     matcher.compact()
     assert matcher.unsubscribe("s7")
     matcher.save(tmp_path / "index")
-    read = Read(tmp_path / "index")
+    read = SavedIndex(tmp_path / "index")
     assert read.manifest["format"] == 11
     assert (read.manifest["space"], read.manifest["stop_words"]) == ("planar", ["the"])
     ids = read.names["id"].to_pylist()
     assert sorted(ids) == sorted([*(f"s{k}" for k in range(20)), "text"])
     assert len(ids) == read.entry["subscriptions"]
-    assert [id for id, gone in zip(ids, read.is_deleted, strict=True) if gone] == ["s7"]
+    assert [id for id, deleted in zip(ids, read.is_deleted, strict=True) if deleted] == ["s7"]
     assert read.names.column_names == read.entry["names"]
     for row, id in enumerate(ids):
         (checks,) = read.checks_of(row)
         terms = [read.term(check) for check in checks]
         if id == "text":
-            assert sorted(own for own in terms if own[0] == "temperature") == [
+            assert sorted(term for term in terms if term[0] == "temperature") == [
                 ("temperature", (-math.inf, 40.0, 6)),
                 ("temperature", (2.5, math.inf, 6)),
             ]
-            (strings,) = (own for name, own in terms if name == "kind")
+            (strings,) = (values for name, values in terms if name == "kind")
             assert sorted(strings) == ["hail", "snow"]
             assert read.names["expression"][row].as_py() == text
             assert read.names["subscriber"][row].as_py() == "me"
             assert read.array("expires")[row] == 4_102_444_800 * 10**9
         else:
             number = int(id[1:])
-            asked = [] if kinds[number] is None else [("kind", (kinds[number],))]
-            assert sorted(terms) == [*asked, ("place", tuple(boxes[number].tolist()))]
+            kind_terms = [] if kinds[number] is None else [("kind", (kinds[number],))]
+            assert sorted(terms) == [*kind_terms, ("place", tuple(boxes[number].tolist()))]
             assert read.array("expires")[row] == NEVER
 
 
-def test_filters_that_stand_in_posts_alone(tmp_path: Path) -> None:
+def test_filters_stored_as_postings_only(tmp_path: Path) -> None:
     boxes = np.array([[k, -k, k + 1, 1 - k] for k in range(1, 6)], float)
     matcher = Matcher()
     matcher.subscribe_columns(
@@ -183,7 +185,7 @@ def test_filters_that_stand_in_posts_alone(tmp_path: Path) -> None:
         regions={"place": (boxes, "S_INTERSECTS")},
         keywords={"words": [[f"w{k}"] for k in range(5)]},
     )
-    read = saved(matcher, tmp_path / "index")
+    read = save(matcher, tmp_path / "index")
     assert read.entry["arrays"]["checks"]["shape"] == [0]
     owners = read.array("postings.owner").tolist()
     exact = dict(zip(owners, read.array("postings.exact").tolist(), strict=True))
@@ -194,7 +196,7 @@ def test_filters_that_stand_in_posts_alone(tmp_path: Path) -> None:
 
 
 DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
-    "a field that is unknown": ({"flavour": 1}, r"unknown field `flavour`"),
+    "an unknown field": ({"flavour": 1}, r"unknown field `flavour`"),
     "another type": ({"stop_words": 5}, r"Expected `array`, got `int` - at `\$.stop_words`"),
     "another space": ({"space": "moon"}, r"'moon' - at `\$.space`"),
     "version 0": ({"version": 0}, r"\$.version"),
@@ -212,14 +214,14 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_errors_name_file_and_field_and_say_what_to_do(name: str, tmp_path: Path) -> None:
+def test_errors_name_the_file_the_field_and_the_remedy(name: str, tmp_path: Path) -> None:
     matcher = Matcher()
     matcher.subscribe("a", "n > 0")
     matcher.save(tmp_path)
     path = tmp_path / "manifest.json"
-    fields, told = DAMAGE[name]
+    fields, message = DAMAGE[name]
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **fields}))
-    with pytest.raises(IndexingError, match=told) as raised:
+    with pytest.raises(IndexingError, match=message) as raised:
         Matcher.open(tmp_path)
     assert str(tmp_path) in str(raised.value)
     assert "manifest.json" in str(raised.value)
@@ -228,8 +230,8 @@ def test_errors_name_file_and_field_and_say_what_to_do(name: str, tmp_path: Path
 
 def test_the_document_names_every_field_and_array() -> None:
     document = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
-    for own in (Manifest, SegmentEntry, ArrayEntry, ColumnEntry):
-        for field in own.__struct_fields__:
+    for struct_type in (Manifest, SegmentEntry, ArrayEntry, ColumnEntry):
+        for field in struct_type.__struct_fields__:
             assert f"`{field}`" in document, field
     for name in SegmentArrays._fields:
         assert f"`{name}`" in document or f"`{name}." in document or name == "deleted_version", name

@@ -1,4 +1,4 @@
-"""Whoever is killed while saving leaves an index that can be opened: the last one, or this one."""
+"""A process killed while it saves leaves an index that opens: the old one or the new one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         for _ in range(rng.randrange(1, 12)):
             saved = int(saving.stdout.readline())
         for _ in range(rng.randrange(200_000)):
-            pass  # so far into the next one
+            pass  # some way into the next save
         saving.send_signal(signal.SIGKILL)
         saved += len(saving.stdout.read().split())
         saving.wait()
@@ -48,21 +48,21 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         assert len(opened) - 1 in (saved, saved + 1)
         assert opened.match({"n": len(opened) - 1}) == [f"s{len(opened) - 1}"]
         opened.subscribe("more", "n = -1")
-        opened.save(folder)  # over what was left lying there
+        opened.save(folder)  # over the files of the unfinished save
         assert Matcher.open(folder).match({"n": -1}) == ["more"]
-        left = {part.name for part in folder.iterdir()}
-        assert len(left) == 1 + len(opened.view().snapshot())
+        names = {part.name for part in folder.iterdir()}
+        assert len(names) == 1 + len(opened.view().snapshot())
 
 
 class Crash(BaseException):
-    """The machine stops here; nothing is tidied up."""
+    """Stands for a machine that stops: no cleanup runs."""
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["before the disk has it", "torn"])
+@pytest.mark.parametrize("is_torn", [False, True], ids=["not synced", "torn"])
 def test_stopped_at_every_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_torn: bool
 ) -> None:
-    """Every call that makes something last fails in turn, and files may be cut short by it."""
+    """Each call that makes a write durable fails in turn, and may leave half of the file."""
     folder = tmp_path / "index"
     matcher = Matcher()
     matcher.subscribe("old", "n = 1")
@@ -72,34 +72,36 @@ def test_stopped_at_every_write(
     calls = 0
     stop_at = 10**9
 
-    def counted(handle: int) -> None:
+    def fsync_or_crash(handle: int) -> None:
         nonlocal calls
         calls += 1
         if calls == stop_at:
-            if full and stat.S_ISREG(os.fstat(handle).st_mode):
+            if is_torn and stat.S_ISREG(os.fstat(handle).st_mode):
                 os.truncate(handle, os.fstat(handle).st_size // 2)
             raise Crash
         fsync(handle)
 
-    def moved(source: str, target: Path) -> None:
+    def replace_or_crash(source: str, target: Path) -> None:
         nonlocal calls
         calls += 1
         if calls == stop_at:
             raise Crash
         replace(source, target)
 
-    monkeypatch.setattr(os, "fsync", counted)
-    monkeypatch.setattr(os, "replace", moved)
+    monkeypatch.setattr(os, "fsync", fsync_or_crash)
+    monkeypatch.setattr(os, "replace", replace_or_crash)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     matcher.save(tmp_path / "count")
     total = calls
-    assert total >= 7  # three files, their folder, the manifest, its name, and the folder of all
+    assert (
+        total >= 7
+    )  # three files and their folder; the manifest, its replacement, and the index folder
     for stop_at in range(1, total + 1):
         calls = 0
         with pytest.raises(Crash):
             matcher.save(folder)
-        found = Matcher.open(folder).match({"n": 1})
-        # After the manifest has its name only the folder is left to be synced.
-        assert found == (["new", "old"] if stop_at == total else ["old"])
+        ids = Matcher.open(folder).match({"n": 1})
+        # Once the manifest is replaced, only the folder remains to be synced.
+        assert ids == (["new", "old"] if stop_at == total else ["old"])
         if stop_at == total:
             break

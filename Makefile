@@ -1,4 +1,4 @@
-# Every target sets up what it needs: `.venv` with the versions pinned in constraints.txt.
+# Targets create `.venv`, with the versions pinned in constraints.txt, when they need it.
 
 PYTHON  ?= python3
 WORKERS ?= 2
@@ -8,51 +8,52 @@ BIN   := .venv/bin
 READY := .venv/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-# Some tests need a broker of MQTT, some a browser, one a server of PostGIS: installed where that can be, else they are skipped and say so.
+# Some tests need an MQTT broker, some a browser, and one a PostGIS server. These are installed if
+# possible (as root, with apt-get); otherwise the tests are skipped, with a message.
 MOSQUITTO := [ -x /usr/sbin/mosquitto ] || command -v mosquitto >/dev/null \
   || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
        && timeout 180 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends mosquitto' >/dev/null 2>&1; } \
-  || echo "mosquitto is not there and cannot be installed: its tests will be skipped"
+  || echo "mosquitto is missing and cannot be installed: its tests will be skipped"
 CHROMIUM := command -v chromium >/dev/null \
   || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
        && timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium' >/dev/null 2>&1; } \
-  || echo "chromium is not there and cannot be installed: the tests of the console will be skipped"
+  || echo "chromium is missing and cannot be installed: the tests of the console will be skipped"
 POSTGIS := dpkg -s postgresql-15-postgis-3 >/dev/null 2>&1 \
   || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
        && timeout 180 sh -c 'apt-get -qq update && apt-get -qq install -y postgresql-15-postgis-3' >/dev/null 2>&1; } \
-  || echo "PostGIS is not there and cannot be installed: its test will be skipped"
+  || echo "PostGIS is missing and cannot be installed: its test will be skipped"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all check format-check lint types layers fmt bench clean distclean
 
 help:  ## Show this list
-	@echo "Fencepost. Targets (each sets up .venv by itself the first time):"
+	@echo "Fencepost targets (the first one that needs .venv creates it):"
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
 	  | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
 	@echo "Variables: PYTHON=$(PYTHON) (3.11 or newer), WORKERS=$(WORKERS) (test processes)"
 
 setup: $(READY)  ## Create .venv with pinned versions
 
-demo: $(READY)  ## Run the demonstration; writes demo-out/
+demo: $(READY)  ## Run the demonstration, which writes demo-out/
 	@$(BIN)/fencepost warmup
 	@$(BIN)/fencepost demo
 
-# The longest groups of tests begin first, so that both workers end together.
+# The longest groups of tests start first, so that both workers end together.
 PYTEST := $(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup
 
-test: $(READY)  ## Compile the kernels, then run the tests of the engine: minutes
+test: $(READY)  ## Compile the kernels, then run the tests of the engine (minutes)
 	@$(MOSQUITTO)
 	@$(BIN)/fencepost warmup
 	@$(PYTEST) -m "not slow"
 
-test-all: $(READY)  ## All tests: also clusters, browsers, kills, papers at scale
+test-all: $(READY)  ## Run all tests, including clusters, browsers, kills, papers at scale
 	@$(MOSQUITTO)
 	@$(CHROMIUM)
 	@$(POSTGIS)
 	@$(BIN)/fencepost warmup
 	@$(PYTEST)
 
-check: format-check lint types layers test-all  ## Everything the gate runs: format, lint, types, layers, all tests
+check: format-check lint types layers test-all  ## Run the gate: format, lint, types, import layers, all tests
 
 fmt: $(READY)  ## Format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -77,18 +78,18 @@ layers: $(READY)
 	@echo "== layers"
 	@$(BIN)/lint-imports --no-logo
 
-clean:  ## Remove caches and what programs wrote; .venv stays
+clean:  ## Remove caches and generated files, but not .venv
 	rm -rf demo-out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find bench src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean  ## Remove .venv as well
+distclean: clean  ## Remove .venv, too
 	rm -rf .venv
 
-# The stamp is written last, so that an interrupted set-up starts again.
+# The stamp is written last, so an interrupted set-up starts again.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Fencepost needs Python 3.11 or newer; '$(PYTHON) --version' says: $$($(PYTHON) --version 2>&1)" >&2; \
-	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
+	  echo "Fencepost needs Python 3.11 or newer; '$(PYTHON) --version' printed: $$($(PYTHON) --version 2>&1)" >&2; \
+	  echo "Choose another Python: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
 	  exit 1; }
 	@echo "Setting up .venv (a minute or more, once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,1 +1,1 @@
-"""Benchmarks; they come with a source checkout and are not installed."""
+"""Benchmarks, which are part of a source checkout and are not installed."""

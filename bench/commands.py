@@ -1,4 +1,4 @@
-"""`fencepost bench`: argument parsing only; what measures is imported inside its command."""
+"""`fencepost bench`: parses arguments; each command imports its benchmark when it runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from fencepost.cli.file_commands import AsJson
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
-MEASURED = typer.Option(help="What to measure; may be given several times. All if left out.")
-Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")]
-Out = Annotated[Path, typer.Option(help="Folder of the results; made if missing.", file_okay=False)]
+FIGURES_HELP = typer.Option(help="What to measure; may be given several times. Default: all.")
+Seed = Annotated[int, typer.Option(help="Seed of the random data.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure small sizes, in a minute.")]
+Out = Annotated[
+    Path, typer.Option(help="Folder of the results; created if missing.", file_okay=False)
+]
 
 
 class RegionsFigure(StrEnum):
-    """What `fencepost bench regions` measures."""
+    """A figure of `fencepost bench regions`."""
 
     FIGURE_4A = "4a"
     FIGURE_4B = "4b"
@@ -34,7 +36,7 @@ class RegionsFigure(StrEnum):
 
 
 class SpatiotextualFigure(StrEnum):
-    """What `fencepost bench spatiotextual` measures."""
+    """A figure of `fencepost bench spatiotextual`."""
 
     TABLE_1 = "table1"
     FIGURE_6 = "6"
@@ -49,7 +51,7 @@ class SpatiotextualFigure(StrEnum):
 
 
 class EventsFigure(StrEnum):
-    """What `fencepost bench events` measures."""
+    """A figure of `fencepost bench events`."""
 
     TAXI = "taxi"
     SHOP = "shop"
@@ -58,7 +60,7 @@ class EventsFigure(StrEnum):
 
 
 class PeersFigure(StrEnum):
-    """What `fencepost bench peers` measures."""
+    """A figure of `fencepost bench peers`."""
 
     FENCES = "fences"
     TAXI = "taxi"
@@ -68,7 +70,7 @@ class PeersFigure(StrEnum):
 
 
 class SparkFigure(StrEnum):
-    """What `fencepost bench spark` measures."""
+    """A figure of `fencepost bench spark`."""
 
     MILLION = "million"
     SKEW = "skew"
@@ -77,7 +79,7 @@ class SparkFigure(StrEnum):
 
 
 class Workload(StrEnum):
-    """What `fencepost bench turns` measures."""
+    """A workload of `fencepost bench turns`."""
 
     FENCES = "fences"
     MANY_FENCES = "many-fences"
@@ -88,7 +90,7 @@ class Workload(StrEnum):
 
 
 class MapData(StrEnum):
-    """Where regions of maps and venues come from."""
+    """The source of maps, venues and positions."""
 
     REAL = "real"
     SYNTHETIC = "synthetic"
@@ -106,7 +108,7 @@ def relate(
 ) -> None:
     """Time the exact relation of two geometries, by kind of geometry.
 
-    The data is made up from the seed. Compiling is not part of the times.
+    The data is generated from the seed. Compiling is not timed.
 
     [bold]Examples[/bold]
       fencepost bench relate
@@ -123,11 +125,11 @@ def relate(
 
 @app.command("regions")
 def regions(
-    figure: Annotated[list[RegionsFigure] | None, MEASURED] = None,
+    figure: Annotated[list[RegionsFigure] | None, FIGURES_HELP] = None,
     quick: Quick = False,
     data: Annotated[
         MapData | None,
-        typer.Option(help="Maps to use in figure 5 and table 3; real if there are any."),
+        typer.Option(help="Maps of figure 5 and table 3; by default real, if available."),
     ] = None,
     out: Out = Path("bench/results/regions"),
     seed: Seed = 0,
@@ -135,30 +137,30 @@ def regions(
 ) -> None:
     """Repeat the experiments of the paper on regions, beside Shapely and our engine.
 
-    Figures 4a, 4b and 5 and table 3 are those of Konstantinidis, Carzaniga and
-    Wolf; `growth` and `large` are not in the paper. Each figure is written as
-    JSON, Markdown and PNG. FENCEPOST_DATA names the folder of real maps.
+    Figures 4a, 4b and 5 and table 3 of Konstantinidis, Carzaniga and Wolf;
+    `growth` and `large` are ours. Each is written as JSON, Markdown and PNG.
+    Real maps are read from the folder that FENCEPOST_DATA names.
 
     [bold]Examples[/bold]
       fencepost bench regions --quick --out /tmp/regions
       fencepost bench regions --figure table3 --figure large --json
     """
     options = {"quick": quick, "seed": seed, "source": _source(data)}
-    _figures("papers.regions", figure or RegionsFigure, out, as_json, **options)
+    _run_figures("papers.regions", figure or RegionsFigure, out, as_json, **options)
 
 
 @app.command("turns")
 def turns(
-    base: Annotated[str, typer.Option(help="The revision to compare with: a commit or a tag.")],
-    workload: Annotated[list[Workload] | None, MEASURED] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="How often each side has its turn.")] = 3,
+    base: Annotated[str, typer.Option(help="Revision to compare with: a commit or a tag.")],
+    workload: Annotated[list[Workload] | None, FIGURES_HELP] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each side.")] = 3,
     as_json: AsJson = False,
 ) -> None:
     """Compare this checkout with an earlier revision, by turns.
 
-    Both do the same work in processes of their own: the answers are compared,
-    and the best round of each counts. A revision whose kernels are not
-    compiled yet compiles them first, which takes minutes and is not timed.
+    Both run the same workloads, in separate processes. Their results are
+    compared, and the best round of each counts. A revision whose kernels are
+    not compiled yet compiles them first, which takes minutes and is not timed.
 
     [bold]Examples[/bold]
       fencepost bench turns --base HEAD~5
@@ -166,7 +168,7 @@ def turns(
     """
     from bench.turns import run as turns_run
 
-    names = [one.value for one in workload or Workload]
+    names = [chosen.value for chosen in workload or Workload]
     rows = turns_run.run(base, names, rounds)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
@@ -176,19 +178,19 @@ def turns(
 
 @app.command("spatiotextual")
 def spatiotextual(
-    figure: Annotated[list[SpatiotextualFigure] | None, MEASURED] = None,
+    figure: Annotated[list[SpatiotextualFigure] | None, FIGURES_HELP] = None,
     scale: Annotated[
         int | None,
         typer.Option(
             min=1_000,
             max=10_000_000,
-            help="Subscriptions; 100,000 if left out, a million in `million`.",
+            help="Subscriptions; by default 100,000, and a million in `million`.",
         ),
     ] = None,
     quick: Quick = False,
     data: Annotated[
         MapData | None,
-        typer.Option(help="Venues to use in table 1 and figure 9; real if there are any."),
+        typer.Option(help="Venues of table 1 and figure 9; by default real, if available."),
     ] = None,
     out: Out = Path("bench/results/spatiotextual"),
     seed: Seed = 0,
@@ -196,29 +198,29 @@ def spatiotextual(
 ) -> None:
     """Repeat the experiments of the paper on words and rectangles, beside our engine.
 
-    Table 1 and figures 6 to 10 are those of Li, Wang, Wang and Feng; `contest`,
-    `million`, `spread` and `text` are not in the paper. Each figure is written as
-    JSON, Markdown and PNG. FENCEPOST_DATA names the folder of real venues.
+    Table 1 and figures 6 to 10 of Li, Wang, Wang and Feng; `contest`,
+    `million`, `spread` and `text` are ours. Each is written as JSON, Markdown
+    and PNG. Real venues are read from the folder that FENCEPOST_DATA names.
 
     [bold]Examples[/bold]
       fencepost bench spatiotextual --quick --out /tmp/spatiotextual
       fencepost bench spatiotextual --figure contest --scale 10000000 --json
     """
     options = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _figures("papers.spatiotextual", figure or SpatiotextualFigure, out, as_json, **options)
+    _run_figures("papers.spatiotextual", figure or SpatiotextualFigure, out, as_json, **options)
 
 
 @app.command("events")
 def events(
-    figure: Annotated[list[EventsFigure] | None, MEASURED] = None,
+    figure: Annotated[list[EventsFigure] | None, FIGURES_HELP] = None,
     scale: Annotated[
         int | None,
-        typer.Option(min=100, max=1_000_000, help="Subscriptions; 10,000 if left out."),
+        typer.Option(min=100, max=1_000_000, help="Subscriptions; by default 10,000."),
     ] = None,
     quick: Quick = False,
     data: Annotated[
         MapData | None,
-        typer.Option(help="Positions of buses to use; real if there are any."),
+        typer.Option(help="Positions of buses; by default real, if available."),
     ] = None,
     out: Out = Path("bench/results/events"),
     seed: Seed = 0,
@@ -226,25 +228,25 @@ def events(
 ) -> None:
     """Repeat the experiments of the paper on events in space, beside our engine.
 
-    `taxi` (empty taxis near users, figure 5) and `shop` (customers near shops,
-    figure 6) are those of Hu, Jin, Chen, Zhang and Zhuo: time and memory of the
-    standard version, the optimised version and our engine, at ten sizes up to the
-    scale. Two figures are not in the paper: `buses` counts the events that buses
-    among a thousand fences need not send, and `members` times an event while up to
-    a million other events wait for partners. Each figure is written as JSON,
-    Markdown and PNG. FENCEPOST_DATA names the folder of real positions.
+    Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
+    figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
+    and their optimised version and of ours, at ten sizes up to the scale. Ours
+    are `buses`, the events that buses among a thousand fences need not send, and
+    `members`, the cost of an event while a million others are live. Each is
+    written as JSON, Markdown and PNG. Real positions are read from the folder
+    that FENCEPOST_DATA names.
 
     [bold]Examples[/bold]
       fencepost bench events --quick --out /tmp/events
       fencepost bench events --figure taxi --scale 10000 --json
     """
     options = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _figures("papers.events", figure or EventsFigure, out, as_json, **options)
+    _run_figures("papers.events", figure or EventsFigure, out, as_json, **options)
 
 
 @app.command("peers")
 def peers(
-    figure: Annotated[list[PeersFigure] | None, MEASURED] = None,
+    figure: Annotated[list[PeersFigure] | None, FIGURES_HELP] = None,
     quick: Quick = False,
     out: Out = Path("bench/results/peers"),
     seed: Seed = 0,
@@ -255,25 +257,25 @@ def peers(
     Points in polygons (`fences`), positions near subscribers (`taxi`), regions
     with attributes and keywords (`mixed`), time from one to ten million
     subscriptions (`growth`), and single matches while subscriptions change
-    (`churn`). Each is written as JSON, Markdown, PNG and SVG.
+    (`churn`). Each is written as JSON, Markdown and PNG.
     A peer that is not installed is left out, and the report says what to install.
 
     [bold]Examples[/bold]
       fencepost bench peers --quick --out /tmp/peers
       fencepost bench peers --figure fences --figure taxi --json
     """
-    _figures("peers", figure or PeersFigure, out, as_json, quick=quick, seed=seed)
+    _run_figures("peers", figure or PeersFigure, out, as_json, quick=quick, seed=seed)
 
 
 @app.command("spark")
 def spark(
-    figure: Annotated[list[SparkFigure] | None, MEASURED] = None,
+    figure: Annotated[list[SparkFigure] | None, FIGURES_HELP] = None,
     scale: Annotated[
         int,
         typer.Option(
             min=1_000,
             max=10_000_000,
-            help="Events; as many subscriptions, and ten times as many in `partitioned`.",
+            help="Events; and subscriptions, ten times as many in `partitioned`.",
         ),
     ] = 1_000_000,
     out: Out = Path("bench/results/spark"),
@@ -284,15 +286,15 @@ def spark(
 
     Parquet to Parquet on this machine: one core and two beside the embedded
     engine (`million`), a skewed city beside a uniform one (`skew`), the memory
-    of each worker where an index is matched by parts (`partitioned`), and what
-    one would write with Shapely (`peer`). Each is written as JSON, Markdown, PNG
-    and SVG.
+    of each worker if an index is matched by parts (`partitioned`), and a
+    typical solution with Shapely (`peer`). Each is written as JSON, Markdown
+    and PNG.
 
     [bold]Examples[/bold]
       fencepost bench spark --scale 10000 --out /tmp/spark
       fencepost bench spark --figure partitioned --json
     """
-    _figures("spark", figure or SparkFigure, out, as_json, scale=scale, seed=seed)
+    _run_figures("spark", figure or SparkFigure, out, as_json, scale=scale, seed=seed)
 
 
 @app.command("server")
@@ -305,35 +307,37 @@ def server(
 ) -> None:
     """Load a server: events a second, and the time from publishing to delivery.
 
-    A hundred subscribers are connected through WebSockets on this machine;
-    events are published in batches, at several rates and as fast as they are
-    answered. Written as JSON, Markdown, PNG and SVG.
+    A hundred subscribers are connected through WebSockets on this machine.
+    Events are published in batches, at several rates and as fast as the server
+    acknowledges them. Written as JSON, Markdown and PNG.
 
     [bold]Examples[/bold]
       fencepost bench server --quick --scale 1000 --out /tmp/server
       fencepost bench server --json
     """
-    _figures("server", ["load"], out, as_json, scale=scale, quick=quick, seed=seed)
+    _run_figures("server", ["load"], out, as_json, scale=scale, quick=quick, seed=seed)
 
 
-def _figures(folder: str, figures: Iterable[str], out: Path, as_json: bool, **asked: Any) -> None:
-    """Measure figures of a folder of benchmarks, write and show them."""
+def _run_figures(
+    package: str, figures: Iterable[str], out: Path, as_json: bool, **options: Any
+) -> None:
+    """Measure figures of a package of benchmarks, write their reports and print them."""
     from bench import report
     from bench.progress import Progress
 
-    benchmark = import_module(f"bench.{folder}.run")
-    group = folder.rpartition(".")[2].capitalize()
-    found = []
+    benchmark = import_module(f"bench.{package}.run")
+    group = package.rpartition(".")[2].capitalize()
+    results = []
     for name in map(str, figures):
         with Progress(f"{group}, {name}") as bar:
-            result = benchmark.run(name, progress=bar, **asked)
+            result = benchmark.run(name, progress=bar, **options)
         report.write(result, out)
-        found.append(report.plain(result))
+        results.append(report.plain(result))
         if not as_json:
             console = Console()
             console.print(report.render(result, console))
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(results, indent=2))
     else:
         typer.echo(f"Written to {out}", err=True)
 

@@ -1,4 +1,4 @@
-"""Compiled functions of benchmarks; the machine code is kept beside the file."""
+"""`compiled`: a decorator that compiles functions of benchmarks with Numba."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile `function` on its first call for each signature.
+    """Compile `function` on its first call for each signature; cache the code beside the file.
 
-    What it calls must be in the same file: Numba does not look for edits elsewhere.
+    Functions that it calls must be in the same file, because Numba's cache ignores edits in others.
     """
     return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
-"""Real layers for benchmarks, where there are any.
+"""Real map layers for benchmarks.
 
-They are Parquet files with WKB in `geometry`, looked for in the folder that FENCEPOST_DATA names,
-or else in `shared/data` beside the checkout. None of them comes with the project, so whoever asks
-must be ready to hear that there are none.
+A layer is a Parquet file with WKB in `geometry`, in the folder that FENCEPOST_DATA names, or else
+in `shared/data` beside the checkout. The project includes no layer, so callers first check that
+one exists.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def folder() -> Path:
-    """Where the layers are, if they are anywhere."""
-    named = os.environ.get("FENCEPOST_DATA")
-    return Path(named) if named else CHECKOUT.parent / "shared" / "data"
+    """Return the folder of the layers, which need not exist."""
+    configured = os.environ.get("FENCEPOST_DATA")
+    return Path(configured) if configured else CHECKOUT.parent / "shared" / "data"
 
 
-def is_there(layer: str) -> bool:
-    """Whether there is such a layer."""
+def exists(layer: str) -> bool:
+    """Return whether a layer exists."""
     return _file(layer).is_file()
 
 
-def read(layer: str, **wanted: list[str]) -> Geometries:
-    """The geometries of a layer, of the rows whose columns have one of the values wanted."""
-    table = pq.read_table(_file(layer), columns=["geometry", *wanted])
-    for column, values in wanted.items():
+def read(layer: str, **accepted: list[str]) -> Geometries:
+    """Return the geometries of the rows whose columns have one of the accepted values."""
+    table = pq.read_table(_file(layer), columns=["geometry", *accepted])
+    for column, values in accepted.items():
         table = table.filter(pc.field(column).isin(values))
     geometries: Geometries = shapely.from_wkb(table["geometry"].to_numpy())
     return geometries

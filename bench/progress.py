@@ -1,4 +1,4 @@
-"""How far a benchmark is: a bar on standard error, or a line a step where nobody is watching."""
+"""`Progress`: shows the steps of a benchmark, as a bar on a terminal, otherwise as lines."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress:
-    """Steps of a task; a context manager."""
+    """The steps of a task, shown on standard error; a context manager."""
 
-    def __init__(self, doing: str, *, quiet: bool = False) -> None:
-        self._doing = doing
+    def __init__(self, task: str, *, quiet: bool = False) -> None:
+        self._task = task
         self._quiet = quiet
         self._console = Console(stderr=True)
         self._bar: RichProgress | None = None
@@ -30,7 +30,7 @@ class Progress:
                 transient=True,
             )
             self._bar.start()
-            self._bar.add_task(self._doing, total=None, step="")
+            self._bar.add_task(self._task, total=None, step="")
         return self
 
     def __exit__(
@@ -43,15 +43,15 @@ class Progress:
             self._bar.stop()
 
     def expect(self, steps: int) -> None:
-        """Say how many steps there will be."""
+        """Set the number of steps."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], total=steps)
 
     def step(self, name: str) -> None:
-        """Begin a step; the one before is done."""
+        """Begin a step, which ends the previous one."""
         if self._bar is not None:
             task = self._bar.tasks[0]
             done = task.completed + (1 if task.fields["step"] else 0)
             self._bar.update(task.id, completed=done, step=name)
         elif not self._quiet:
-            self._console.print(f"{self._doing}: {name}", highlight=False, soft_wrap=True)
+            self._console.print(f"{self._task}: {name}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The report of a benchmark: shown on a terminal, and written as JSON, Markdown and PNG."""
+"""`Report`: the result of a benchmark, for a terminal and as JSON, Markdown and PNG."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COLOURS = 48
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Text in rows and columns; the first column is on the left, the others on the right."""
+    """Rows and columns of text; the first column is aligned left, the others right."""
 
     title: str
     columns: Sequence[str]
@@ -43,20 +43,22 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A benchmark's outcome.
+    """The result of a benchmark.
 
     Attributes
     ----------
     name : str
-        Of the files.
+        Name of the files, without extension.
+    title : str
     values : dict
-        All numbers, plain.
-    notes : list of str
-        What a reader must know to judge them.
+        All numbers, as plain values.
+    tables : list of Table
     draw : callable
-        Draws the picture on an empty Matplotlib figure.
+        Draws the chart on an empty Matplotlib figure.
     size : pair of float
-        Of the picture, in inches.
+        Width and height of the chart, in inches.
+    notes : list of str
+        Remarks that a reader needs to interpret the numbers.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Report:
 
 
 def machine() -> dict[str, str]:
-    """What the numbers were measured on."""
+    """Return the processor and the versions of the libraries."""
     return {
         "processor": _processor(),
         "python": platform.python_version(),
@@ -83,14 +85,14 @@ def machine() -> dict[str, str]:
 def _processor() -> str:
     file = Path("/proc/cpuinfo")
     if file.is_file():
-        named = re.search(r"^model name\s*:\s*(.+)$", file.read_text(), re.MULTILINE)
-        if named:
-            return named[1]
+        model = re.search(r"^model name\s*:\s*(.+)$", file.read_text(), re.MULTILINE)
+        if model:
+            return model[1]
     return platform.processor() or platform.machine()
 
 
 def plain(report: Report) -> dict[str, Any]:
-    """A report as plain values, for JSON."""
+    """Return a report as plain values, for JSON."""
     return {
         "name": report.name,
         "title": report.title,
@@ -101,16 +103,16 @@ def plain(report: Report) -> dict[str, Any]:
 
 
 def render(report: Report, console: Console) -> Group:
-    """A report for a terminal."""
+    """Return a report for a terminal."""
     parts: list[Any] = [Text(report.title, style="bold")]
     for table in report.tables:
-        parts += _fitting(table, console)
+        parts += _fit_to_width(table, console)
     parts += [Text(f"- {note}") for note in report.notes]
     return Group(*parts)
 
 
-def _fitting(table: Table, console: Console) -> list[Any]:
-    """A table; or a list for each of its rows, where it is too wide."""
+def _fit_to_width(table: Table, console: Console) -> list[Any]:
+    """Return a table, or a list for each of its rows if the table is wider than the console."""
     shown = RichTable(title=table.title, title_justify="left")
     for number, column in enumerate(table.columns):
         shown.add_column(column, justify="right" if number else "left")
@@ -120,26 +122,26 @@ def _fitting(table: Table, console: Console) -> list[Any]:
         return [shown]
     lists = []
     for row in table.rows:
-        own = RichTable(title=row[0], title_justify="left", show_header=False, box=None)
+        row_table = RichTable(title=row[0], title_justify="left", show_header=False, box=None)
         for column, value in zip(table.columns[1:], row[1:], strict=True):
-            own.add_row(column, value)
-        lists.append(own)
+            row_table.add_row(column, value)
+        lists.append(row_table)
     return [Text(table.title, style="italic"), *lists]
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Write a report's three files into a folder. Return their paths."""
+    """Write the JSON, Markdown and PNG of a report into a folder, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{report.name}.{ending}" for ending in ("json", "md", "png")]
     paths[0].write_text(json.dumps(plain(report), indent=2) + "\n", encoding="utf-8")
     paths[1].write_text(_markdown(report), encoding="utf-8")
     with rc_context(_STYLE):
-        picture = Figure(figsize=report.size, layout="constrained")
-        report.draw(picture)
-        drawn = io.BytesIO()
-        picture.savefig(drawn, dpi=120)
-    # A palette takes a quarter of the bytes of full colour; charts have few colours.
-    with Image.open(drawn) as image:
+        chart = Figure(figsize=report.size, layout="constrained")
+        report.draw(chart)
+        png = io.BytesIO()
+        chart.savefig(png, dpi=120)
+    # Charts have few colours, and a palette takes a quarter of the bytes of full colour.
+    with Image.open(png) as image:
         image.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(
             paths[2], optimize=True
         )
@@ -160,7 +162,7 @@ def _markdown(report: Report) -> str:
 
 
 def log_axis(axis: Any) -> None:
-    """Make an axis logarithmic, its ticks labelled with plain numbers."""
+    """Make an axis logarithmic, with plain numbers as tick labels."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})

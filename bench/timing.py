@@ -1,4 +1,4 @@
-"""Timing several ways to do one thing, by turns in one process, so that noise hits all alike."""
+"""`alternate`: times several methods by turns in one process, so that noise affects all equally."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROUND_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds for one item: the best round; median, mean and deviation of all rounds."""
+    """Milliseconds an item: best round, and median, mean and deviation of all rounds."""
 
     min_ms: float
     median_ms: float
@@ -27,53 +27,60 @@ class Timing:
         return figure(self.min_ms) + spread
 
     def plain(self) -> dict[str, float]:
-        """The numbers, for JSON."""
+        """Return the numbers for JSON."""
         return asdict(self)
 
 
 def alternate(
-    ways: Mapping[str, Callable[[], object]],
+    methods: Mapping[str, Callable[[], object]],
     *,
     items: int | Mapping[str, int],
     rounds: int,
     budget_s: float,
 ) -> dict[str, Timing]:
-    """Time each way in turn, round after round; each has worked through `items` when it returns.
+    """Time methods in turn, round after round, and return the timing of each by name.
 
-    `items` may differ from way to way.
+    In a round, a method runs repeatedly for at least `_ROUND_S`. A short first run is not counted:
+    it brings the method's data into the processor's caches.
 
-    One round more comes first and is not counted. A way whose rounds would take more than
-    `budget_s` together has fewer of them, but at least one. In a round a way runs again and again
-    for `_ROUND_S` at least, after one run that is not counted if that is short: what is timed is a
-    way at work, not how long its data takes to come back into the processor's caches.
+    Parameters
+    ----------
+    methods : mapping of str to callable
+        A call processes all items of the method.
+    items : int or mapping of str to int
+        The number of items, of all methods or of each.
+    rounds : int
+        Rounds after a warm-up round.
+    budget_s : float
+        A method whose rounds would take longer in total has fewer of them, but at least one.
     """
-    turns = {}
-    for name, way in ways.items():
-        first = _seconds(way)
-        turns[name] = int(np.clip(budget_s / max(first, 1e-9), 1, rounds))
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    affordable = {}
+    for name, method in methods.items():
+        warm_up_s = _seconds(method)
+        affordable[name] = int(np.clip(budget_s / max(warm_up_s, 1e-9), 1, rounds))
+    times: dict[str, list[float]] = {name: [] for name in methods}
     for turn in range(rounds):
-        for name, way in ways.items():
-            if turn < turns[name]:
-                own = items if isinstance(items, int) else items[name]
-                times[name].append(_seconds(way) / own * 1e3)
-    return {name: _timing(own) for name, own in times.items()}
+        for name, method in methods.items():
+            if turn < affordable[name]:
+                item_count = items if isinstance(items, int) else items[name]
+                times[name].append(_seconds(method) / item_count * 1e3)
+    return {name: _timing(item_times) for name, item_times in times.items()}
 
 
-def _seconds(way: Callable[[], object]) -> float:
-    """The time of one run."""
+def _seconds(method: Callable[[], object]) -> float:
+    """Return the seconds of a run."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         start = time.perf_counter()
-        way()
+        method()
         took = time.perf_counter() - start
         if took >= _ROUND_S:
             return took
         runs = 0
         start = time.perf_counter()
         while took < _ROUND_S:
-            way()
+            method()
             runs += 1
             took = time.perf_counter() - start
         return took / runs
@@ -88,7 +95,7 @@ def _timing(times: list[float]) -> Timing:
 
 
 def figure(value: float) -> str:
-    """A number with three significant digits."""
+    """Return a number as text, with three significant digits."""
     if value == 0 or not np.isfinite(value):
         return f"{value:.0f}"
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
@@ -96,6 +103,8 @@ def figure(value: float) -> str:
 
 
 def ratio(slow: float, fast: float) -> str:
-    """How many times faster, for a table."""
-    times = slow / fast
-    return f"{times:,.0f}x" if times >= 20 else f"{times:.1f}x" if times >= 1 else f"{times:.2f}x"
+    """Return how many times as long `slow` takes as `fast`, as text."""
+    factor = slow / fast
+    return (
+        f"{factor:,.0f}x" if factor >= 20 else f"{factor:.1f}x" if factor >= 1 else f"{factor:.2f}x"
+    )

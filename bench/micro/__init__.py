@@ -1,1 +1,1 @@
-"""Timings of single operations, each module with `run` (measure) and `render` (show)."""
+"""Timings of single operations: each module has `run`, which measures, and `render`."""

@@ -1,6 +1,6 @@
-"""Times of the exact relation of two geometries, beside `shapely.relate` in the same process.
+"""Times the exact relation of two geometries, beside `shapely.relate` in the same process.
 
-Both libraries get their input in their own form: Shapely geometry objects, Fencepost flat arrays.
+Each library gets its own form of input: Shapely geometry objects, Fencepost flat arrays.
 `shapely.relate` returns a DE-9IM string, Fencepost one of eight relations; neither prepares
 geometries. Times are per pair: the best of five rounds, mean and standard deviation.
 """
@@ -34,7 +34,7 @@ ROUNDS = 5
 def workloads(
     pairs: int, seed: int
 ) -> list[tuple[str, Callable[[], tuple[Geometries, Geometries]], float | None]]:
-    """Return the name of each workload, its maker, and the promised speedup (None: no slower)."""
+    """Return each workload's name, generator, and the speedup to reach (None: no slower)."""
 
     def rng() -> np.random.Generator:
         return np.random.default_rng(seed)

@@ -1,1 +1,1 @@
-"""Ours beside the tools that people use today, each set up as well as we can."""
+"""Compares Fencepost with widely used tools, each set up as well as we can."""

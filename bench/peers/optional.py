@@ -1,4 +1,4 @@
-"""Peers that may not be installed: a benchmark says so and goes on without them."""
+"""`load`, `gather`: peers that may not be installed; reports say which are missing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ INSTALL = "python -m pip install -c constraints.txt -e '.[bench]'"
 
 
 class PeerMissing(Exception):
-    """A peer cannot take part; the message says why, and what to install."""
+    """Raised if a peer cannot be measured; the message says why, and what to install."""
 
 
 def load(module: str, package: str) -> Any:
-    """A module of a package that only benchmarks need.
+    """Return a module of a package that only benchmarks need.
 
     Raises
     ------
@@ -32,20 +32,20 @@ def load(module: str, package: str) -> Any:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The versions of those packages that are installed."""
-    found = {}
+    """Return the versions of the installed packages."""
+    installed = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except ModuleNotFoundError:
             continue
-    return found
+    return installed
 
 
 def gather(
     makers: Mapping[str, Callable[[], list[Method]]], progress: Progress
 ) -> tuple[list[Method], dict[str, str]]:
-    """The methods of all peers that are there; and of the others, why they are not."""
+    """Return the methods of all available peers, and the reasons why others are missing."""
     methods: list[Method] = []
     absent = {}
     for name, make in makers.items():
@@ -59,5 +59,5 @@ def gather(
 
 
 def absence(name: str, why: str) -> str:
-    """What a report says about a peer that is missing."""
-    return f"NOT MEASURED: {name} does not take part. {why}"
+    """Return the note of a report about a missing peer."""
+    return f"NOT MEASURED: {name}. {why}"

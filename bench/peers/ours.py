@@ -1,4 +1,4 @@
-"""Fencepost: a `Matcher` through its public methods, whose ids are the rows as texts."""
+"""`methods`: Fencepost's `Matcher` through its public methods; ids are row numbers as texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 
-from bench.peers.contest import BULK, SINGLE, Method, Pairs, over, pairs_of, pairs_of_lists, timed
+from bench.peers.contest import (
+    BULK,
+    SINGLE,
+    Method,
+    Pairs,
+    one_at_a_time,
+    pairs_of,
+    pairs_of_lists,
+    timed,
+)
 from fencepost import Matcher
 
 BATCH = "Fencepost, batch of WKB"
@@ -20,7 +29,7 @@ MATCH = "Fencepost, Shapely points"
 MATCH_GEOJSON = "Fencepost, GeoJSON points"
 IN_BULK = (BATCH, BATCH_XY)
 ONE_BY_ONE = (MATCH, MATCH_GEOJSON)
-PLACE = "geometry"
+GEOMETRY = "geometry"
 
 
 def methods(
@@ -28,25 +37,31 @@ def methods(
     points: NDArray[np.float64],
     values: Mapping[str, Sequence[Any]],
 ) -> list[Method]:
-    """A matcher, subscribed, and all ways to ask it about points with other attributes."""
-    matcher, build_s = timed(lambda: subscribed(subscribe))
+    """Return the methods that match points with other attributes, through one matcher."""
+    matcher, build_s = timed(lambda: build_matcher(subscribe))
     objects = shapely.points(points)
-    rest = {name: pa.array(column) for name, column in values.items()}
-    wkb = pa.table({PLACE: pa.array(shapely.to_wkb(objects), pa.binary()), **rest})
-    xy = pa.table({PLACE: geoarrow_points(points), **rest})
+    columns = {name: pa.array(column) for name, column in values.items()}
+    wkb = pa.table({GEOMETRY: pa.array(shapely.to_wkb(objects), pa.binary()), **columns})
+    xy = pa.table({GEOMETRY: geoarrow_points(points), **columns})
     geojson = [{"type": "Point", "coordinates": xy} for xy in points.tolist()]
     return [
         Method(BATCH, BULK, build_s, _batch(matcher, wkb), pairs_of_table),
         Method(BATCH_XY, BULK, build_s, _batch(matcher, xy), pairs_of_table),
-        Method(MATCH, SINGLE, build_s, over(matcher.match, events(objects, values)), _pairs),
         Method(
-            MATCH_GEOJSON, SINGLE, build_s, over(matcher.match, events(geojson, values)), _pairs
+            MATCH, SINGLE, build_s, one_at_a_time(matcher.match, events(objects, values)), _pairs
+        ),
+        Method(
+            MATCH_GEOJSON,
+            SINGLE,
+            build_s,
+            one_at_a_time(matcher.match, events(geojson, values)),
+            _pairs,
         ),
     ]
 
 
-def subscribed(subscribe: Callable[[Matcher], None]) -> Matcher:
-    """A matcher that is ready to match."""
+def build_matcher(subscribe: Callable[[Matcher], None]) -> Matcher:
+    """Return a compacted matcher with the subscriptions that `subscribe` adds."""
     matcher = Matcher()
     subscribe(matcher)
     matcher.compact()
@@ -54,12 +69,12 @@ def subscribed(subscribe: Callable[[Matcher], None]) -> Matcher:
 
 
 def ids(count: int) -> pa.Array:
-    """The numbers from 0 on as texts."""
+    """Return the numbers from 0 on as texts."""
     return pc.cast(pa.array(np.arange(count)), pa.string())
 
 
 class _PointType(pa.ExtensionType):  # type: ignore[misc]
-    """GeoArrow's points, x and y apart; a column in a table must say that it holds them."""
+    """The extension type of GeoArrow's points, with separated x and y."""
 
     def __init__(self) -> None:
         fields = [pa.field(name, pa.float64()) for name in "xy"]
@@ -74,34 +89,36 @@ class _PointType(pa.ExtensionType):  # type: ignore[misc]
 
 
 def geoarrow_points(points: NDArray[np.float64]) -> pa.Array:
-    """Points as GeoArrow has them."""
-    kind = _PointType()
+    """Return points as a GeoArrow array."""
+    point_type = _PointType()
     x, y = np.ascontiguousarray(points.T)
-    columns = pa.StructArray.from_arrays([pa.array(x), pa.array(y)], fields=list(kind.storage_type))
-    return pa.ExtensionArray.from_storage(kind, columns)
+    columns = pa.StructArray.from_arrays(
+        [pa.array(x), pa.array(y)], fields=list(point_type.storage_type)
+    )
+    return pa.ExtensionArray.from_storage(point_type, columns)
 
 
-def events(places: Sequence[Any], values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Events as mappings."""
-    names = (PLACE, *values)
+def events(geometries: Sequence[Any], values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return events as mappings."""
+    names = (GEOMETRY, *values)
     return [
-        dict(zip(names, row, strict=True)) for row in zip(places, *values.values(), strict=True)
+        dict(zip(names, row, strict=True)) for row in zip(geometries, *values.values(), strict=True)
     ]
 
 
 def _batch(matcher: Matcher, table: pa.Table) -> Callable[[int], Callable[[], pa.Table]]:
-    def ready(count: int) -> Callable[[], pa.Table]:
+    def prepare(count: int) -> Callable[[], pa.Table]:
         part = table.slice(0, count)
         return lambda: matcher.match_batch(part)
 
-    return ready
+    return prepare
 
 
-def pairs_of_table(found: pa.Table) -> Pairs:
-    """Pairs of an answer of `match_batch`."""
-    rows = pc.cast(pc.cast(found["subscription"], pa.string()), pa.int64())
-    return pairs_of(found["event"].to_numpy(), rows.to_numpy())
+def pairs_of_table(matches: pa.Table) -> Pairs:
+    """Return the pairs of a result of `match_batch`."""
+    rows = pc.cast(pc.cast(matches["subscription"], pa.string()), pa.int64())
+    return pairs_of(matches["event"].to_numpy(), rows.to_numpy())
 
 
-def _pairs(found: list[list[str]]) -> Pairs:
-    return pairs_of_lists([list(map(int, own)) for own in found])
+def _pairs(ids_by_event: list[list[str]]) -> Pairs:
+    return pairs_of_lists([list(map(int, ids)) for ids in ids_by_event])

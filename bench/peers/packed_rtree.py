@@ -1,13 +1,13 @@
-"""A packed Hilbert R-tree with points in polygons, compiled: what one would write for fences alone.
+"""`methods`: a compiled, packed Hilbert R-tree for points in polygons and nothing else.
 
-The layout is that of Flatbush. Boxes are sorted along the Hilbert curve; a node has 16 children,
-which follow one another in the level below, so that no pointers are kept::
+The layout is that of Flatbush. Boxes are sorted along the Hilbert curve. The 16 children of a node
+are adjacent in the level below, so no pointers are needed::
 
     boxes   leaves | their parents | ... | the root      four numbers each
-    levels  where each level begins, and the end
+    levels  the start of each level, and the end
 
-The rings lie in the order of the leaves, x and y apart, the first point again at the end. A point
-on an edge may be inside or outside, as its numbers come out: this tests nothing exactly.
+The rings are in the order of the leaves, with separate x and y, and repeat the first point at the
+end. The test of points in polygons is not exact: a point on an edge may count as inside or outside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ import shapely
 from numpy.typing import NDArray
 
 from bench.compiling import compiled
-from bench.peers.contest import BULK, SINGLE, Method, Pairs, over_points, pairs_of, pairs_of_lists
+from bench.peers.contest import (
+    BULK,
+    SINGLE,
+    Method,
+    Pairs,
+    one_point_at_a_time,
+    pairs_of,
+    pairs_of_lists,
+)
 from bench.peers.contest import timed as timed_build
 from fencepost.testing import Geometries
 
@@ -29,11 +37,11 @@ SINGLE_NAME = "packed R-tree, compiled, a point"
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 _NODE = 16
-_MOST_FOUND = 4_096  # of one point
+_MAX_ROWS = 4_096  # that contain one point
 
 
 class Tree(NamedTuple):
-    """See above; `rows` says which polygon each leaf is, `ring_start` where its ring begins."""
+    """See above; `rows` is the polygon of each leaf, `ring_start` the first point of its ring."""
 
     boxes: Floats
     levels: Ints
@@ -44,21 +52,23 @@ class Tree(NamedTuple):
 
 
 def methods(polygons: Geometries, points: Floats) -> list[Method]:
-    """The tree, asked in bulk and one by one."""
+    """Return the methods that query the tree in bulk and one by one."""
     build(polygons[:_NODE])  # compiles
     tree, build_s = timed_build(lambda: build(polygons))
-    found = np.empty(_MOST_FOUND, np.int64)
+    scratch = np.empty(_MAX_ROWS, np.int64)
 
-    def one(x: float, y: float) -> Ints:
-        return found[: find_one(tree, x, y, found)].copy()
+    def match_one(x: float, y: float) -> Ints:
+        return scratch[: find_one(tree, x, y, scratch)].copy()
 
-    def bulk(count: int) -> Callable[[], Any]:
-        own = np.ascontiguousarray(points[:count])
-        return lambda: find_all(tree, own)
+    def prepare_bulk(count: int) -> Callable[[], Any]:
+        chosen = np.ascontiguousarray(points[:count])
+        return lambda: find_all(tree, chosen)
 
     return [
-        Method(BULK_NAME, BULK, build_s, bulk, _pairs),
-        Method(SINGLE_NAME, SINGLE, build_s, over_points(one, points), pairs_of_lists),
+        Method(BULK_NAME, BULK, build_s, prepare_bulk, _pairs),
+        Method(
+            SINGLE_NAME, SINGLE, build_s, one_point_at_a_time(match_one, points), pairs_of_lists
+        ),
     ]
 
 
@@ -68,9 +78,9 @@ def _pairs(answer: tuple[Ints, Ints]) -> Pairs:
 
 
 def build(polygons: Geometries) -> Tree:
-    """A tree of polygons without holes."""
+    """Return a tree of polygons without holes."""
     boxes = shapely.bounds(polygons)
-    order = np.argsort(_curve(boxes), kind="stable")
+    order = np.argsort(_hilbert_positions(boxes), kind="stable")
     x, y, ring_start = rings_of(polygons[order])
     parts = [boxes[order]]
     while len(parts[-1]) > 1:
@@ -82,7 +92,7 @@ def build(polygons: Geometries) -> Tree:
 def rings_of(
     polygons: Geometries,
 ) -> tuple[Floats, Floats, Ints]:
-    """The points of rings, x and y apart, and where each ring begins."""
+    """Return the x and y of the points of rings, and the first point of each ring."""
     rings = shapely.get_exterior_ring(polygons)
     x, y = np.ascontiguousarray(shapely.get_coordinates(rings).T)
     return x, y, np.concatenate(([0], np.cumsum(shapely.get_num_coordinates(rings))))
@@ -95,8 +105,8 @@ def _parents(children: Floats) -> Floats:
     return np.hstack((low, high))
 
 
-def _curve(boxes: Floats) -> Ints:
-    """The place of each box's middle along the Hilbert curve, in 65,536 steps a side."""
+def _hilbert_positions(boxes: Floats) -> Ints:
+    """Return the position of each box's middle on a Hilbert curve of 65,536 cells a side."""
     middles = (boxes[:, :2] + boxes[:, 2:]) / 2
     low = middles.min(axis=0)
     span = np.maximum(middles.max(axis=0) - low, 1e-300)
@@ -106,26 +116,26 @@ def _curve(boxes: Floats) -> Ints:
 
 @compiled
 def hilbert(x: Ints, y: Ints) -> Ints:
-    """Places of cells along the curve; `x` and `y` are (n,) int64."""
-    places = np.empty(len(x), np.int64)
+    """Return the positions of cells on the curve; `x` and `y` are (n,) int64."""
+    positions = np.empty(len(x), np.int64)
     for i in range(len(x)):
-        a, b, place = x[i], y[i], 0
+        a, b, position = x[i], y[i], 0
         side = 32_768
         while side:
             right, up = (a & side) != 0, (b & side) != 0
-            place += side * side * ((3 * right) ^ up)
+            position += side * side * ((3 * right) ^ up)
             if not up:
                 if right:
                     a, b = 65_535 - a, 65_535 - b
                 a, b = b, a
             side >>= 1
-        places[i] = place
-    return places
+        positions[i] = position
+    return positions
 
 
 @compiled
 def inside(x: Floats, y: Floats, begin: int, end: int, px: float, py: float) -> bool:
-    """Whether a point is in the ring of the points from `begin` to `end`."""
+    """Return whether a point is in the ring of the points from `begin` to `end`."""
     crossings = 0
     for i in range(begin, end - 1):
         up = y[i + 1] > py
@@ -135,9 +145,9 @@ def inside(x: Floats, y: Floats, begin: int, end: int, px: float, py: float) -> 
 
 
 @compiled
-def find_one(tree: Tree, px: float, py: float, found: Ints) -> int:
-    """Write the rows of the polygons that a point is in to `found`; how many."""
-    stack = np.empty(256, np.int64)  # nodes, each as its place and its level in turn
+def find_one(tree: Tree, px: float, py: float, rows: Ints) -> int:
+    """Write the rows of the polygons that contain a point to `rows`, and return their number."""
+    stack = np.empty(256, np.int64)  # nodes: the index and the level of each
     boxes, top = tree.boxes, len(tree.levels) - 2
     stack[0], stack[1] = tree.levels[top], top
     depth, count = 2, 0
@@ -161,15 +171,15 @@ def find_one(tree: Tree, px: float, py: float, found: Ints) -> int:
                     stack[depth], stack[depth + 1] = i, level
                     depth += 2
                 elif inside(tree.x, tree.y, tree.ring_start[i], tree.ring_start[i + 1], px, py):
-                    if count < len(found):
-                        found[count] = tree.rows[i]
+                    if count < len(rows):
+                        rows[count] = tree.rows[i]
                     count += 1
-    return min(count, len(found))
+    return min(count, len(rows))
 
 
 @compiled
 def find_all(tree: Tree, points: Floats) -> tuple[Ints, Ints]:
-    """The rows of the polygons that each point is in, and where those of each end."""
+    """Return the rows of the polygons that contain each point, and the end of each point's rows."""
     rows = np.empty(4 * len(points) + 4_096, np.int64)
     stops = np.empty(len(points), np.int64)
     size = 0

@@ -1,4 +1,4 @@
-"""Made-up polygons: star-shaped rings with as many points as one asks for."""
+"""`stars`: random star-shaped polygons with a given number of points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from fencepost.testing import Geometries
 
-_NOTCH = 0.5  # the nearest point of a ring to its middle, as a share of the farthest
-_AREA = np.pi * (1 + _NOTCH + _NOTCH**2) / 3  # about, of such a ring whose farthest point is 1 away
+_MIN_RADIUS = 0.5  # of a point of a ring, relative to the maximum
+# The approximate area of such a ring with a maximum radius of 1.
+_UNIT_AREA = np.pi * (1 + _MIN_RADIUS + _MIN_RADIUS**2) / 3
 
 
 def stars(
@@ -18,23 +19,33 @@ def stars(
     areas: NDArray[np.float64],
     points: tuple[int, int],
 ) -> Geometries:
-    """Polygons about these middles, of these areas on average, of so many points at least, at most.
+    """Return a polygon about each middle.
 
-    Points follow one another round the middle, fewer than half a turn apart, so rings are simple.
+    Points are ordered by their angle about the middle, less than half a turn apart, so rings are
+    simple.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    middles : (n, 2) array
+    areas : array
+        The mean area of each polygon.
+    points : pair of int
+        The minimum and maximum number of points.
     """
     count = len(middles)
     sizes = rng.integers(points[0], points[1] + 1, count)
     owner = np.repeat(np.arange(count), sizes)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     angle = (place + 0.8 * rng.random(len(owner))) / sizes[owner] * 2 * np.pi
-    reach = np.sqrt(areas / _AREA)[owner] * rng.uniform(_NOTCH, 1, len(owner))
+    reach = np.sqrt(areas / _UNIT_AREA)[owner] * rng.uniform(_MIN_RADIUS, 1, len(owner))
     away = np.column_stack((np.cos(angle), np.sin(angle))) * reach[:, None]
     rings = shapely.linearrings(middles[owner] + away, indices=owner)
     return np.asarray(shapely.polygons(rings), object)
 
 
 def spread(rng: np.random.Generator, count: int, cover: float) -> NDArray[np.float64]:
-    """Areas from 1 to 16, log-uniform, scaled so that a point of the unit square is in `cover`."""
+    """Return areas, log-uniform over a factor of 16, that cover the unit square `cover` times."""
     raw = 16.0 ** rng.random(count)
     areas: NDArray[np.float64] = raw * (cover / raw.sum())
     return areas

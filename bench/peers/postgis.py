@@ -1,10 +1,10 @@
-"""PostgreSQL with PostGIS, on a server of its own in a temporary folder that is dropped afterwards.
+"""`methods`: PostgreSQL with PostGIS, on a private server in a temporary folder.
 
 Subscriptions are rows of a table that has a partition for each kind, with a GiST index of regions
-and ranges of prices together, so that a row is only read where both may hold; the words are
-compared in the row. An event is a statement, prepared once for each partition. At 100,000 rows this
-was the fastest of what was tried: one index of kind, region and prices (extension btree_gist) in
-any order, without prices, of regions alone, and partitions asked through the whole table.
+and price ranges, so that a row is read only if both may match; the words are compared in the row.
+An event is a statement, prepared once for each partition. At 100,000 rows, this was faster than
+all other designs that we tried: one index of kind, region and prices (extension btree_gist) in any
+order, an index without prices or of regions alone, and partitions queried through the whole table.
 """
 
 from __future__ import annotations
@@ -23,15 +23,24 @@ import numpy as np
 import shapely
 
 from bench.peers import optional
-from bench.peers.contest import BULK, SINGLE, Method, Pairs, over, pairs_of, pairs_of_lists, timed
-from bench.peers.mixed_questions import Happenings, Questions
+from bench.peers.contest import (
+    BULK,
+    SINGLE,
+    Method,
+    Pairs,
+    one_at_a_time,
+    pairs_of,
+    pairs_of_lists,
+    timed,
+)
+from bench.peers.mixed_workload import Events, Subscriptions
 from bench.peers.optional import PeerMissing
 
 JOIN = "PostGIS, join with a table of events"
 STATEMENT = "PostGIS, prepared statement"
 PACKAGES = "apt-get install postgresql-15 postgresql-15-postgis-3"
-_CHUNK = 20_000  # rows of a COPY that are in memory at once
-# In memory as far as it goes, one process, no writing that nobody waits for.
+_CHUNK_ROWS = 20_000  # of a COPY, in memory at once
+# As much as possible in memory, one process, no durability.
 _SETTINGS = {
     "listen_addresses": "",
     "shared_buffers": "2GB",
@@ -63,11 +72,11 @@ _INDEX = """
 CREATE INDEX region_and_price_{0} ON subscription_{0} USING gist (region, price);
 CLUSTER subscription_{0} USING region_and_price_{0};
 """
-_ASK = """
+_MATCH_ONE = """
 SELECT id FROM subscription_{0} WHERE price @> %s::int
 AND ST_Intersects(region, ST_Point(%s, %s)) AND words <@ %s::text[]
 """
-_ASK_ALL = """
+_MATCH_ALL = """
 SELECT event.number, subscription.id FROM event JOIN subscription
 ON subscription.kind = event.kind AND subscription.price @> event.price
 AND ST_Intersects(subscription.region, event.place) AND subscription.words <@ event.words
@@ -77,7 +86,7 @@ WHERE event.number < %s
 
 @contextmanager
 def server() -> Iterator[Any]:
-    """A connection to a new server that has PostGIS; it is gone when the block ends.
+    """Yield a connection to a new server with PostGIS, which is removed when the block ends.
 
     Raises
     ------
@@ -93,11 +102,11 @@ def server() -> Iterator[Any]:
                 f"host={folder} dbname=postgres user=fencepost", autocommit=True
             ) as connection,
         ):
-            found = connection.execute(
+            extension = connection.execute(
                 "SELECT 1 FROM pg_available_extensions WHERE name = 'postgis'"
             )
-            if not found.fetchone():
-                raise PeerMissing(f"PostgreSQL is there, PostGIS is not; run: {PACKAGES}")
+            if not extension.fetchone():
+                raise PeerMissing(f"PostgreSQL is installed, PostGIS is not; run: {PACKAGES}")
             connection.execute("CREATE EXTENSION postgis")
             yield connection
     finally:
@@ -106,22 +115,22 @@ def server() -> Iterator[Any]:
 
 @contextmanager
 def _running(folder: Path) -> Iterator[None]:
-    """A server with its data and its socket in a folder."""
+    """Run a server with its data and its socket in a folder."""
     programs = _programs()
     as_user: dict[str, Any] = {"cwd": folder, "capture_output": True, "text": True}
-    if os.geteuid() == 0:  # which the server refuses
+    if os.geteuid() == 0:  # PostgreSQL does not run as root
         owner = _unprivileged()
         os.chown(folder, owner.pw_uid, owner.pw_gid)
         as_user |= {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
     data = str(folder / "data")
     options = {**_SETTINGS, "unix_socket_directories": str(folder)}
-    given = " ".join(f"-c {name}='{value}'" for name, value in options.items())
+    arguments = " ".join(f"-c {name}='{value}'" for name, value in options.items())
     control = [str(programs / "pg_ctl"), "-D", data, "-w"]
     create = [str(programs / "initdb"), "-D", data, "-U", "fencepost", "-A", "trust"]
     try:
         for command in (
             [*create, "-E", "UTF8", "--locale=C", "--no-sync"],
-            [*control, "-l", str(folder / "log"), "-o", given, "start"],
+            [*control, "-l", str(folder / "log"), "-o", arguments, "start"],
         ):
             subprocess.run(command, check=True, **as_user)
     except subprocess.CalledProcessError as error:
@@ -135,7 +144,7 @@ def _running(folder: Path) -> Iterator[None]:
 
 
 def _programs() -> Path:
-    """The folder with the programs of the newest server."""
+    """Return the folder with the programs of the newest server."""
     on_path = shutil.which("initdb")
     folders = [Path(on_path).resolve().parent] if on_path else []
     folders += sorted(
@@ -158,59 +167,59 @@ def _unprivileged() -> pwd.struct_passwd:
     raise PeerMissing("PostgreSQL does not run as root, and there is no user postgres or nobody")
 
 
-def methods(connection: Any, asked: Questions, given: Happenings) -> list[Method]:
-    """Rows loaded and indexed; asked by a statement an event, and by a join."""
-    _, build_s = timed(lambda: _load(connection, asked, given))
+def methods(connection: Any, subscriptions: Subscriptions, events: Events) -> list[Method]:
+    """Load and index the subscriptions; return the methods: a statement an event, and a join."""
+    _, build_s = timed(lambda: _load(connection, subscriptions, events))
     cursor = connection.cursor(binary=True)
-    statement = {kind: _ASK.format(kind) for kind in _kinds(asked)}
+    statement = {kind: _MATCH_ONE.format(kind) for kind in _kinds(subscriptions)}
 
-    def one(event: tuple[str, tuple[Any, ...]]) -> list[int]:
+    def match_one(event: tuple[str, tuple[Any, ...]]) -> list[int]:
         kind, values = event
         cursor.execute(statement[kind], values, prepare=True)
         return [row[0] for row in cursor.fetchall()]
 
-    def join(count: int) -> Callable[[], list[tuple[int, int]]]:
+    def prepare_join(count: int) -> Callable[[], list[tuple[int, int]]]:
         def run() -> list[tuple[int, int]]:
-            cursor.execute(_ASK_ALL, (count,))
-            found: list[tuple[int, int]] = cursor.fetchall()
-            return found
+            cursor.execute(_MATCH_ALL, (count,))
+            pairs: list[tuple[int, int]] = cursor.fetchall()
+            return pairs
 
         return run
 
-    values = zip(given.prices, *given.points.T.tolist(), given.words, strict=True)
-    events = list(zip(given.kinds, values, strict=True))
+    values = zip(events.prices, *events.points.T.tolist(), events.words, strict=True)
+    arguments = list(zip(events.kinds, values, strict=True))
     return [
-        Method(JOIN, BULK, build_s, join, _pairs),
-        Method(STATEMENT, SINGLE, build_s, over(one, events), pairs_of_lists),
+        Method(JOIN, BULK, build_s, prepare_join, _pairs),
+        Method(STATEMENT, SINGLE, build_s, one_at_a_time(match_one, arguments), pairs_of_lists),
     ]
 
 
 def versions(connection: Any) -> dict[str, str]:
-    """Of the server and of PostGIS."""
-    found = connection.execute("SELECT current_setting('server_version'), postgis_lib_version()")
-    postgresql, postgis = found.fetchone()
+    """Return the versions of the server and of PostGIS."""
+    row = connection.execute("SELECT current_setting('server_version'), postgis_lib_version()")
+    postgresql, postgis = row.fetchone()
     return {"PostgreSQL": postgresql, "PostGIS": postgis}
 
 
-def _kinds(asked: Questions) -> list[str]:
-    return [f"k{kind}" for kind in np.unique(asked.kinds)]
+def _kinds(subscriptions: Subscriptions) -> list[str]:
+    return [f"k{kind}" for kind in np.unique(subscriptions.kinds)]
 
 
-def _load(connection: Any, asked: Questions, given: Happenings) -> None:
+def _load(connection: Any, subscriptions: Subscriptions, events: Events) -> None:
     connection.execute(_TABLES)
-    for kind in _kinds(asked):
+    for kind in _kinds(subscriptions):
         connection.execute(_PARTITION.format(kind))
     cursor = connection.cursor()
     with cursor.copy("COPY subscription FROM STDIN") as copy:
-        for begin in range(0, len(asked), _CHUNK):
-            end = min(begin + _CHUNK, len(asked))
+        for begin in range(0, len(subscriptions), _CHUNK_ROWS):
+            end = min(begin + _CHUNK_ROWS, len(subscriptions))
             rows = zip(
                 range(begin, end),
-                asked.kinds[begin:end].tolist(),
-                asked.low[begin:end].tolist(),
-                asked.high[begin:end].tolist(),
-                asked.word_lists(begin, end),
-                shapely.to_wkb(asked.regions[begin:end], hex=True),
+                subscriptions.kinds[begin:end].tolist(),
+                subscriptions.low[begin:end].tolist(),
+                subscriptions.high[begin:end].tolist(),
+                subscriptions.word_lists(begin, end),
+                shapely.to_wkb(subscriptions.regions[begin:end], hex=True),
                 strict=True,
             )
             copy.write(
@@ -219,17 +228,17 @@ def _load(connection: Any, asked: Questions, given: Happenings) -> None:
                     for row, kind, low, high, words, region in rows
                 )
             )
-    places = shapely.to_wkb(shapely.points(given.points), hex=True)
+    points = shapely.to_wkb(shapely.points(events.points), hex=True)
     with cursor.copy("COPY event FROM STDIN") as copy:
         for row in zip(
-            range(len(places)), given.kinds, given.prices, given.words, places, strict=True
+            range(len(points)), events.kinds, events.prices, events.words, points, strict=True
         ):
             copy.write_row(row)
-    for kind in _kinds(asked):
+    for kind in _kinds(subscriptions):
         connection.execute(_INDEX.format(kind))
     connection.execute("VACUUM ANALYZE")
 
 
-def _pairs(found: list[tuple[int, int]]) -> Pairs:
-    table = np.array(found, np.int64).reshape(-1, 2)
+def _pairs(pairs: list[tuple[int, int]]) -> Pairs:
+    table = np.array(pairs, np.int64).reshape(-1, 2)
     return pairs_of(table[:, 0], table[:, 1])

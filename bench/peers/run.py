@@ -1,4 +1,4 @@
-"""The figures by name."""
+"""`run`: measures a figure by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIGURES: dict[str, Any] = {
 
 
 def run(figure: str, *, quick: bool, seed: int, progress: Progress) -> Report:
-    """Measure one figure."""
+    """Measure a figure and return its report."""
     chosen = FIGURES[figure]
     report: Report = chosen.run(
         chosen.QUICK if quick else chosen.FULL, seed=seed, progress=progress

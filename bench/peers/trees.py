@@ -1,4 +1,4 @@
-"""Trees of libraries, for points in polygons: Shapely's STRtree and geoindex-rs's packed R-tree."""
+"""`strtree`, `geoindex`: trees of Shapely and geoindex-rs for points in polygons."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bench.peers.contest import (
     BULK,
     SINGLE,
     Method,
-    over,
-    over_points,
+    one_at_a_time,
+    one_point_at_a_time,
     pairs_of,
     pairs_of_lists,
     timed,
@@ -31,43 +31,45 @@ GEOINDEX = "geoindex-rs, then points in polygons"
 
 
 def strtree(polygons: Geometries, points: Floats) -> list[Method]:
-    """Shapely's tree, with its own predicate or with points and boxes sorted out by hand.
+    """Return the methods of Shapely's tree: with its predicate, and with `intersects_xy`.
 
-    Polygons are not prepared, which made neither of them faster.
+    Polygons are not prepared, because that made neither method faster.
     """
 
     def build() -> Any:
         tree = shapely.STRtree(polygons)
-        tree.query(shapely.Point(0, 0))  # it is built when it is first asked
+        tree.query(shapely.Point(0, 0))  # the first query builds the tree
         return tree
 
     tree, build_s = timed(build)
     objects = shapely.points(points)
 
-    def bulk(count: int) -> Callable[[], Any]:
-        own = objects[:count]
-        return lambda: tree.query(own, predicate="intersects")
+    def prepare_bulk(count: int) -> Callable[[], Any]:
+        chosen = objects[:count]
+        return lambda: tree.query(chosen, predicate="intersects")
 
-    def boxes_first(count: int) -> Callable[[], Any]:
-        own, (x, y) = objects[:count], points[:count].T
+    def prepare_boxes_first(count: int) -> Callable[[], Any]:
+        chosen, (x, y) = objects[:count], points[:count].T
 
         def run() -> Any:
-            events, rows = tree.query(own)
-            holds = shapely.intersects_xy(polygons[rows], x[events], y[events])
-            return events[holds], rows[holds]
+            events, rows = tree.query(chosen)
+            intersects = shapely.intersects_xy(polygons[rows], x[events], y[events])
+            return events[intersects], rows[intersects]
 
         return run
 
-    one = over(lambda point: tree.query(point, predicate="intersects"), objects)
+    prepare_single = one_at_a_time(lambda point: tree.query(point, predicate="intersects"), objects)
     return [
-        Method(STRTREE_BULK, BULK, build_s, bulk, lambda found: pairs_of(*found)),
-        Method(STRTREE_BOXES, BULK, build_s, boxes_first, lambda found: pairs_of(*found)),
-        Method(STRTREE, SINGLE, build_s, one, pairs_of_lists),
+        Method(STRTREE_BULK, BULK, build_s, prepare_bulk, lambda columns: pairs_of(*columns)),
+        Method(
+            STRTREE_BOXES, BULK, build_s, prepare_boxes_first, lambda columns: pairs_of(*columns)
+        ),
+        Method(STRTREE, SINGLE, build_s, prepare_single, pairs_of_lists),
     ]
 
 
 def geoindex(polygons: Geometries, points: Floats) -> list[Method]:
-    """Flatbush in Rust finds boxes; the points in polygons are ours to test, compiled."""
+    """Return the method of Flatbush in Rust, followed by a compiled test of points in polygons."""
     rtree = optional.load("geoindex_rs.rtree", "geoindex-rs")
     x, y, ring_start = rings_of(polygons)
 
@@ -79,18 +81,19 @@ def geoindex(polygons: Geometries, points: Floats) -> list[Method]:
     tree, build_s = timed(build)
     search = rtree.search
 
-    def one(px: float, py: float) -> NDArray[np.uint32]:
+    def match_one(px: float, py: float) -> NDArray[np.uint32]:
         near = np.asarray(search(tree, px, py, px, py))
         return keep_inside(x, y, ring_start, near, px, py)
 
-    return [Method(GEOINDEX, SINGLE, build_s, over_points(one, points), pairs_of_lists)]
+    prepare = one_point_at_a_time(match_one, points)
+    return [Method(GEOINDEX, SINGLE, build_s, prepare, pairs_of_lists)]
 
 
 @compiled
 def keep_inside(
     x: Floats, y: Floats, ring_start: Ints, rows: NDArray[np.uint32], px: float, py: float
 ) -> NDArray[np.uint32]:
-    """Those of the rows whose ring a point is in; see `packed_rtree.inside`."""
+    """Return the rows whose ring contains a point; see `packed_rtree.inside`."""
     kept = np.empty(len(rows), np.uint32)
     count = 0
     for row in rows:

@@ -1,4 +1,4 @@
-"""Publishers and listeners in one event loop, as light as can be: they share the machine."""
+"""`Publishers` and `Listeners`: put load on a server, with little work of their own."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ import numpy as np
 from numpy.typing import NDArray
 from websockets.asyncio.client import ClientConnection, connect
 
-from bench.server.town import closed
+from bench.server.town import features_sent_at
 
 _SENT = re.compile(r'"sent":(\d+)')
 _POSITION = re.compile(r'"position":(\d+),"data"')
 _LINES = {"content-type": "application/x-ndjson"}
-_ACKNOWLEDGED = 50  # messages at a time
-_AT_ONCE = 2  # requests under way where as many as possible are sent
+_MESSAGES_PER_ACKNOWLEDGEMENT = 50
+_MAX_IN_FLIGHT = 2  # requests, if events are published as fast as possible
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was measured at one rate.
+    """The measurements at one rate.
 
     Attributes
     ----------
-    asked : float or None
-        Events a second; None for as many as possible.
-    published : float
-        Events a second that were answered.
+    target_per_s : float or None
+        Events a second to publish; None for as many as possible.
+    published_per_s : float
+        Events a second that were acknowledged.
     messages : int
     delays_ms : array of float
-        From before an event is sent to when its message is there, of each message.
-    answers_ms : array of float
-        From before a batch is sent to its answer.
+        Of each message, the time from before its event is sent until it is received.
+    responses_ms : array of float
+        Of each batch, the time from before it is sent until its response.
     """
 
-    asked: float | None
-    published: float
+    target_per_s: float | None
+    published_per_s: float
     messages: int
     delays_ms: NDArray[np.float64]
-    answers_ms: NDArray[np.float64]
+    responses_ms: NDArray[np.float64]
 
 
 class Listeners:
-    """Subscribers who are connected, and note when messages come."""
+    """Connected subscribers that record the delays of their messages."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.delays: list[float] = []
+        self.delays_ms: list[float] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._sockets: list[ClientConnection] = []
 
     async def open(self, url: str, names: Sequence[str]) -> None:
-        """Connect each."""
+        """Connect one subscriber for each name."""
         for name in names:
             address = f"{url.replace('http', 'ws', 1)}/v1/subscribers/{name}/socket"
             socket = await connect(address, max_size=None, compression=None)
@@ -69,30 +69,30 @@ class Listeners:
         async for frame in socket:
             now = time.time_ns()
             assert isinstance(frame, str)
-            found = _SENT.findall(frame)
-            self.count += len(found)
-            self.delays += [(now - int(sent)) / 1e6 for sent in found]
-            unacknowledged += len(found)
-            if unacknowledged >= _ACKNOWLEDGED:
+            sent_times = _SENT.findall(frame)
+            self.count += len(sent_times)
+            self.delays_ms += [(now - int(sent)) / 1e6 for sent in sent_times]
+            unacknowledged += len(sent_times)
+            if unacknowledged >= _MESSAGES_PER_ACKNOWLEDGEMENT:
                 unacknowledged = 0
                 last = _POSITION.findall(frame)[-1]
                 await socket.send(json.dumps({"position": int(last)}))
 
     async def wait_for(self, count: int, seconds: float) -> None:
-        """Wait until so many messages came."""
+        """Wait until `count` messages have been received."""
         async with asyncio.timeout(seconds):
             while self.count < count:
                 await asyncio.sleep(0.005)
 
     async def close(self) -> None:
-        """Disconnect all."""
+        """Disconnect all subscribers."""
         for socket in self._sockets:
             await socket.close()
         await asyncio.gather(*self._tasks)
 
 
 class Publishers:
-    """Send batches of events, at a rate or as fast as they are answered."""
+    """Publishes batches of events, at a rate or as fast as the server acknowledges them."""
 
     def __init__(self, url: str, events: Sequence[str]) -> None:
         self._url = f"{url}/v1/events"
@@ -100,11 +100,11 @@ class Publishers:
         self._next = 0
 
     async def run(self, listeners: Listeners, rate: float | None, seconds: float) -> Outcome:
-        """Publish for some seconds, and wait until all messages are there."""
+        """Publish for some seconds, and wait until all messages are received."""
         size = 500 if rate is None else max(1, round(rate / 100))
         before = listeners.count
-        listeners.delays.clear()
-        answers: list[float] = []
+        listeners.delays_ms.clear()
+        responses_ms: list[float] = []
         messages = 0
         sent = 0
 
@@ -112,11 +112,12 @@ class Publishers:
             nonlocal messages, sent
             batch = self._batch(size)
             begin = time.time_ns()
-            answer = await http.post(self._url, content=closed(batch, begin), headers=_LINES)
-            answers.append((time.time_ns() - begin) / 1e6)
-            found = answer.raise_for_status().json()
-            assert found["accepted"] == size, found
-            messages += found["messages"]
+            body = features_sent_at(batch, begin)
+            response = await http.post(self._url, content=body, headers=_LINES)
+            responses_ms.append((time.time_ns() - begin) / 1e6)
+            result = response.raise_for_status().json()
+            assert result["accepted"] == size, result
+            messages += result["messages"]
             sent += size
 
         async with httpx.AsyncClient(timeout=60) as http:
@@ -124,11 +125,11 @@ class Publishers:
             if rate is None:
                 end = begin + seconds
 
-                async def many() -> None:
+                async def send_until_end() -> None:
                     while time.perf_counter() < end:
                         await send(http)
 
-                await asyncio.gather(*(many() for _ in range(_AT_ONCE)))
+                await asyncio.gather(*(send_until_end() for _ in range(_MAX_IN_FLIGHT)))
             else:
                 async with asyncio.TaskGroup() as group:
                     for number in range(round(seconds * rate / size)):
@@ -137,7 +138,8 @@ class Publishers:
                         group.create_task(send(http))
             took = time.perf_counter() - begin
         await listeners.wait_for(before + messages, 60)
-        return Outcome(rate, sent / took, messages, np.array(listeners.delays), np.array(answers))
+        delays_ms = np.array(listeners.delays_ms)
+        return Outcome(rate, sent / took, messages, delays_ms, np.array(responses_ms))
 
     def _batch(self, size: int) -> list[str]:
         if self._next + size > len(self._events):

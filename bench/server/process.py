@@ -1,4 +1,4 @@
-"""A server in a process of its own."""
+"""`served`: runs a server in a separate process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_MEMORY = re.compile(r"VmHWM:\s+(\d+) kB")
+_PEAK_MEMORY = re.compile(r"VmHWM:\s+(\d+) kB")
 _COMMAND = (
     "import sys; from fencepost.cli.entry_point import main; "
     "sys.argv[0] = 'fencepost'; sys.exit(main())"
@@ -23,16 +23,16 @@ class Process:
         self._process = process
         self.url = url
 
-    def most_memory(self) -> int:
-        """The most bytes that it had in memory so far."""
-        found = _MEMORY.search(Path(f"/proc/{self._process.pid}/status").read_text())
-        assert found is not None
-        return int(found[1]) * 1024
+    def peak_memory_bytes(self) -> int:
+        """Return the peak of the server's memory so far."""
+        match = _PEAK_MEMORY.search(Path(f"/proc/{self._process.pid}/status").read_text())
+        assert match is not None
+        return int(match[1]) * 1024
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[Process]:
-    """Serve a folder on loopback, without keys."""
+    """Serve a folder on loopback, without keys, and yield the process."""
     process = subprocess.Popen(
         [sys.executable, "-c", _COMMAND, "serve", "--open", "--data", str(folder),
          "--space", "planar", "--port", "0"],

@@ -1,4 +1,4 @@
-"""A made-up town: subscriptions of many subscribers, and events that some of them want."""
+"""A synthetic town: subscriptions of many subscribers, and events that match some of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 KINDS = 10
-WANTED_BY = 3.0  # subscriptions that an event answers, on average
+MATCHES_PER_EVENT = 3.0  # on average
 _ROWS = 5_000
 
 
 def subscriptions(count: int, subscribers: int, seed: int) -> Iterator[str]:
-    """Subscriptions as lines of JSON, some thousand at a time: a box and a kind each."""
+    """Yield subscriptions to a box and a kind, as lines of JSON, some thousand at a time."""
     rng = np.random.default_rng(seed)
-    side = np.sqrt(WANTED_BY * KINDS / count)
+    side = np.sqrt(MATCHES_PER_EVENT * KINDS / count)
     low = rng.random((count, 2)) * (1 - side)
     kinds = rng.integers(0, KINDS, count)
     for first in range(0, count, _ROWS):
@@ -35,19 +35,19 @@ def subscriptions(count: int, subscribers: int, seed: int) -> Iterator[str]:
 
 
 def events(count: int, seed: int) -> list[str]:
-    """Features without their end, to which `closed` adds when they were sent."""
+    """Return the beginnings of Features, which `features_sent_at` completes."""
     rng = np.random.default_rng([seed, 1])
-    places = rng.random((count, 2)).round(6).tolist()
+    points = rng.random((count, 2)).round(6).tolist()
     kinds = rng.integers(0, KINDS, count).tolist()
     speeds = rng.random(count).round(3).tolist()
     return [
         '{"type":"Feature","geometry":{"type":"Point","coordinates":'
         f'[{x},{y}]}},"properties":{{"kind":"k{kind}","speed":{speed},"sent":'
-        for (x, y), kind, speed in zip(places, kinds, speeds, strict=True)
+        for (x, y), kind, speed in zip(points, kinds, speeds, strict=True)
     ]
 
 
-def closed(batch: list[str], sent_ns: int) -> bytes:
-    """Events of one moment as lines."""
+def features_sent_at(beginnings: list[str], sent_ns: int) -> bytes:
+    """Return Features with the time at which they are sent, one a line."""
     end = f"{sent_ns}}}}}\n"
-    return "".join(one + end for one in batch).encode()
+    return "".join(beginning + end for beginning in beginnings).encode()

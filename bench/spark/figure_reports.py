@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.peers.contest import Pairs
-from bench.peers.showing import OURS, THEIRS, Goal, goal_table
+from bench.peers.figure_reports import OURS, THEIRS, Goal, goal_table
 from bench.report import Report, Table
 from bench.spark.expected_pairs import JUDGE, count_differing, pairs_in
 from bench.spark.timing import Run

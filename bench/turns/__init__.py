@@ -1,1 +1,1 @@
-"""This checkout beside an earlier revision, by turns: equal answers, and the time each takes."""
+"""Compares this checkout with an earlier revision, by turns: results and times."""

@@ -1,4 +1,4 @@
-"""Runs the workloads of two revisions by turns and compares what they print."""
+"""`run`: measures workloads with two revisions by turns, and compares their results."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.turns.work import WORKLOADS
+from bench.turns.workloads import WORKLOADS
 from fencepost.errors import FencepostError
 
-_HERE = Path(__file__).parents[2]
-_WORK = Path(__file__).with_name("work.py")
+_CHECKOUT = Path(__file__).parents[2]
+_WORKLOADS_SCRIPT = Path(__file__).with_name("workloads.py")
 
-Result = dict[str, dict[str, Any]]
+Result = dict[str, dict[str, Any]]  # by label: "us", and "answers", a hash
 
 
 @contextmanager
 def _checked_out(revision: str) -> Iterator[Path]:
-    """A folder with the files of a revision, as long as the context lasts."""
+    """Yield a temporary folder with the sources of a revision."""
     with tempfile.TemporaryDirectory(prefix="fencepost-turns-") as folder:
         archive = Path(folder) / "files.tar"
-        command = ["git", "-C", str(_HERE), "archive", "-o", str(archive), revision, "src"]
+        command = ["git", "-C", str(_CHECKOUT), "archive", "-o", str(archive), revision, "src"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise FencepostError(
@@ -39,50 +39,54 @@ def _checked_out(revision: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _work(folder: Path, name: str) -> Result:
-    """What the code in a folder makes of a workload."""
+def _run_workload(folder: Path, name: str) -> Result:
+    """Run a workload with the sources in a folder, in a new process."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    command = [sys.executable, str(_WORK), name]
+    command = [sys.executable, str(_WORKLOADS_SCRIPT), name]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise FencepostError(f"the workload {name} failed:\n{done.stderr[-2_000:]}")
-    found: Result = json.loads(done.stdout)
-    return found
+    result: Result = json.loads(done.stdout)
+    return result
 
 
 def run(base: str, names: Sequence[str] = (), rounds: int = 3) -> list[dict[str, Any]]:
-    """Measure both; a row for each workload, with the best of all rounds of each side."""
+    """Measure both revisions, and return a row for each label with the best round of each."""
     rows: list[dict[str, Any]] = []
     with _checked_out(base) as before:
         for name in names or WORKLOADS:
             sides: dict[str, list[Result]] = {"before": [], "now": []}
             for turn in range(rounds):
-                order = [("before", before), ("now", _HERE)]
+                order = [("before", before), ("now", _CHECKOUT)]
                 for side, folder in order if turn % 2 == 0 else reversed(order):
-                    sides[side].append(_work(folder, name))
+                    sides[side].append(_run_workload(folder, name))
             for label in sides["now"][0]:
-                old, new = (min(one[label]["us"] for one in sides[s]) for s in ("before", "now"))
-                answers = {one[label]["answers"] for own in sides.values() for one in own}
+                old, new = (
+                    min(result[label]["us"] for result in sides[side]) for side in ("before", "now")
+                )
+                answers = {
+                    result[label]["answers"] for results in sides.values() for result in results
+                }
                 row = {
                     "workload": label,
                     "before_us": old,
                     "now_us": new,
-                    "alike": len(answers) < 2,
+                    "same_answers": len(answers) < 2,
                 }
                 rows.append(row)
     return rows
 
 
 def render(rows: Sequence[dict[str, Any]], base: str) -> Table:
-    """The rows as a table."""
-    table = Table("workload", f"{base:.12}, us", "now, us", "now takes", "answers")
+    """Return the rows as a table."""
+    table = Table("workload", f"{base:.12}, us", "now, us", "ratio", "answers")
     for row in rows:
-        share = row["now_us"] / row["before_us"]
+        ratio = row["now_us"] / row["before_us"]
         table.add_row(
             row["workload"],
             f"{row['before_us']:,.2f}",
             f"{row['now_us']:,.2f}",
-            f"{share:.2f}x",
-            "the same" if row["alike"] else "[red]DIFFER[/red]",
+            f"{ratio:.2f}x",
+            "the same" if row["same_answers"] else "[red]DIFFER[/red]",
         )
     return table

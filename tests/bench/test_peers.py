@@ -1,4 +1,4 @@
-"""The benchmarks beside other tools, so small that only their answers and files can be judged."""
+"""The benchmarks beside other tools, at tiny sizes: their answers and the files that they write."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from bench import commands, report, timing
 from bench.peers import (
+    figure_reports,
     kd_trees,
-    mixed_questions,
+    mixed_workload,
     optional,
     ours,
     packed_rtree,
     postgis,
-    showing,
     trees,
     trees_by_kind,
 )
@@ -32,10 +32,10 @@ from bench.peers.contest import (
     Effort,
     Method,
     Pairs,
-    first,
     measure,
-    over,
+    one_at_a_time,
     pairs_of,
+    pairs_of_first,
     pairs_of_lists,
 )
 from bench.peers.figures import churn, fences, growth, mixed, taxi
@@ -70,12 +70,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def without_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No PostgreSQL, wherever the tests run."""
+    """Without PostgreSQL, even if it is installed."""
 
-    def nowhere() -> Path:
+    def no_programs() -> Path:
         raise PeerMissing(f"there is no PostgreSQL server on this machine; run: {postgis.PACKAGES}")
 
-    monkeypatch.setattr(postgis, "_programs", nowhere)
+    monkeypatch.setattr(postgis, "_programs", no_programs)
 
 
 def measured(name: str) -> report.Report:
@@ -89,7 +89,7 @@ def some_polygons(seed: int, count: int) -> Geometries:
 
 
 def answers(method: Method, count: int) -> Pairs:
-    return method.pairs(method.ready(count)())
+    return method.pairs(method.prepare(count)())
 
 
 # ------------------------------------------------------------------------------------- the figures
@@ -129,14 +129,14 @@ def test_methods_of_fences_are_all_timed() -> None:
         assert own | library | by_hand <= set(setting["methods"])
 
 
-def test_growth_holds_the_answers_constant() -> None:
+def test_growth_keeps_the_number_of_matches_constant() -> None:
     points = measured("growth").values["points"]
     assert [(p["mode"], p["subscriptions"]) for p in points] == [
         (mode, count) for mode in (growth.SMALLER, growth.MORE_STRINGS) for count in (2_000, 4_000)
     ]
     for point in points:
         assert point["events"] > 0
-        assert point["answers"] == growth.ANSWERS * point["events"]
+        assert point["answers"] == growth.MATCHES * point["events"]
         assert point["wrong_ids"] == 0
 
 
@@ -152,8 +152,8 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     assert [(one["name"], one["seed"]) for one in found] == [("taxi", 3), ("mixed", 3)]
     assert len(list(tmp_path.glob("taxi.*"))) == len(list(tmp_path.glob("mixed.*"))) == 4
     shown = runner.invoke(entry_point.app, [*asked, "--out", str(tmp_path)])
-    assert "What was asked for" in shown.stdout
-    assert "NOT MEASURED: PostGIS does not take part" in shown.stdout
+    assert "Goals" in shown.stdout
+    assert "NOT MEASURED: PostGIS." in shown.stdout
     assert f"Written to {tmp_path}" in shown.stderr
 
 
@@ -172,7 +172,7 @@ def test_the_command_knows_every_figure() -> None:
         ("psycopg", "psycopg", "mixed", "PostGIS"),
     ],
 )
-def test_a_missing_package_is_named_and_the_others_go_on(
+def test_a_missing_package_is_reported_and_the_other_peers_run(
     module: str, package: str, name: str, peer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for loaded in [key for key in sys.modules if key.partition(".")[0] == module]:
@@ -183,13 +183,13 @@ def test_a_missing_package_is_named_and_the_others_go_on(
     why = found.values["absent"][peer]
     assert f"{package} is not installed" in why
     assert optional.INSTALL in why
-    assert f"NOT MEASURED: {peer} does not take part. {why}" in found.notes
+    assert f"NOT MEASURED: {peer}. {why}" in found.notes
     (setting, *_) = found.values["settings"].values()
     assert set(ours.IN_BULK) <= set(setting["methods"])
 
 
 @pytest.mark.usefixtures("without_server")
-def test_a_goal_without_its_peer_is_not_met_and_not_missed() -> None:
+def test_a_goal_without_its_peer_is_neither_met_nor_missed() -> None:
     pytest.importorskip("psycopg")
     found = measured("mixed")
     assert postgis.PACKAGES in found.values["absent"]["PostGIS"]
@@ -197,7 +197,7 @@ def test_a_goal_without_its_peer_is_not_met_and_not_missed() -> None:
     assert all("not measured" in row for row in found.tables[0].rows)
 
 
-def test_what_to_install_is_in_the_project() -> None:
+def test_the_project_lists_the_packages_to_install() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.startswith("bench = ["))
     pinned = (Path(__file__).parents[2] / "constraints.txt").read_text(encoding="utf-8")
@@ -210,23 +210,23 @@ def test_what_to_install_is_in_the_project() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 256, 257, 600])
-def test_the_packed_tree_finds_what_holds(count: int) -> None:
+def test_the_trees_find_all_polygons(count: int) -> None:
     polygons = some_polygons(count, count)
     points = np.random.default_rng(5).random((80, 2))
-    right = pairs_of_lists([np.flatnonzero(shapely.contains_xy(polygons, *xy)) for xy in points])
+    expected = pairs_of_lists([np.flatnonzero(shapely.contains_xy(polygons, *xy)) for xy in points])
     for method in packed_rtree.methods(polygons, points):
-        assert answers(method, len(points)).tolist() == right.tolist()
+        assert answers(method, len(points)).tolist() == expected.tolist()
     for method in trees.strtree(polygons, points):
-        assert answers(method, len(points)).tolist() == right.tolist()
+        assert answers(method, len(points)).tolist() == expected.tolist()
 
 
-def test_geoindex_finds_what_holds() -> None:
+def test_geoindex_finds_all_polygons() -> None:
     pytest.importorskip("geoindex_rs")
     polygons = some_polygons(3, 200)
     points = np.random.default_rng(5).random((80, 2))
-    right = pairs_of_lists([np.flatnonzero(shapely.contains_xy(polygons, *xy)) for xy in points])
+    expected = pairs_of_lists([np.flatnonzero(shapely.contains_xy(polygons, *xy)) for xy in points])
     (method,) = trees.geoindex(polygons, points)
-    assert answers(method, len(points)).tolist() == right.tolist()
+    assert answers(method, len(points)).tolist() == expected.tolist()
 
 
 def test_neighbours_on_the_curve_are_neighbours() -> None:
@@ -254,82 +254,84 @@ def test_the_same_seed_makes_the_same_polygons() -> None:
 # -------------------------------------------------------------------------------- near, and strings
 
 
-def test_kd_trees_find_what_holds() -> None:
+def test_kd_trees_find_all_matches() -> None:
     pytest.importorskip("scipy")
     rng = np.random.default_rng(2)
     middles, points = rng.random((150, 2)), rng.random((60, 2))
     keys = [("a", str(k % 3)) for k in range(150)]
-    asked = [("a", str(k % 4)) for k in range(60)]  # one of them nobody asks for
+    event_keys = [("a", str(k % 4)) for k in range(60)]  # no subscription has the key 3
     away = np.hypot(*(middles[None] - points[:, None]).transpose(2, 0, 1))
-    right = pairs_of_lists(
+    expected = pairs_of_lists(
         [
-            [row for row in range(150) if away[k, row] <= 0.2 and keys[row] == asked[k]]
+            [row for row in range(150) if away[k, row] <= 0.2 and keys[row] == event_keys[k]]
             for k in range(60)
         ]
     )
-    assert len(right) > 50
-    for method in kd_trees.methods(middles, keys, 0.2, points, asked):
-        assert answers(method, 60).tolist() == right.tolist()
+    assert len(expected) > 50
+    for method in kd_trees.methods(middles, keys, 0.2, points, event_keys):
+        assert answers(method, 60).tolist() == expected.tolist()
 
 
 # ----------------------------------------------------------------------- regions, values and words
 
 
 @pytest.fixture(scope="module")
-def questions() -> mixed_questions.Questions:
-    return mixed_questions.questions(np.random.default_rng(6), 300)
+def subscriptions() -> mixed_workload.Subscriptions:
+    return mixed_workload.draw_subscriptions(np.random.default_rng(6), 300)
 
 
 @pytest.fixture(scope="module")
-def happenings(questions: mixed_questions.Questions) -> mixed_questions.Happenings:
-    return mixed_questions.happenings(np.random.default_rng(7), questions, 80)
+def events(subscriptions: mixed_workload.Subscriptions) -> mixed_workload.Events:
+    return mixed_workload.draw_events(np.random.default_rng(7), subscriptions, 80)
 
 
-def by_hand(asked: mixed_questions.Questions, given: mixed_questions.Happenings) -> Pairs:
-    """Every subscription compared with every event."""
-    words = asked.word_lists()
-    found = []
-    for (x, y), kind, price, said in zip(
-        given.points.tolist(), given.kinds, given.prices, given.words, strict=True
+def expected_pairs(
+    subscriptions: mixed_workload.Subscriptions, events: mixed_workload.Events
+) -> Pairs:
+    """Compares every subscription with every event."""
+    words = subscriptions.word_lists()
+    rows_by_event = []
+    for (x, y), kind, price, event_words in zip(
+        events.points.tolist(), events.kinds, events.prices, events.words, strict=True
     ):
-        there = shapely.intersects_xy(asked.regions, x, y)
-        found.append(
+        intersects = shapely.intersects_xy(subscriptions.regions, x, y)
+        rows_by_event.append(
             [
                 row
-                for row in np.flatnonzero(there).tolist()
-                if f"k{asked.kinds[row]}" == kind
-                and asked.low[row] <= price <= asked.high[row]
-                and set(words[row]) <= set(said)
+                for row in np.flatnonzero(intersects).tolist()
+                if f"k{subscriptions.kinds[row]}" == kind
+                and subscriptions.low[row] <= price <= subscriptions.high[row]
+                and set(words[row]) <= set(event_words)
             ]
         )
-    return pairs_of_lists(found)
+    return pairs_of_lists(rows_by_event)
 
 
-def test_every_event_has_an_answer(
-    questions: mixed_questions.Questions, happenings: mixed_questions.Happenings
+def test_every_event_has_a_match(
+    subscriptions: mixed_workload.Subscriptions, events: mixed_workload.Events
 ) -> None:
-    events = by_hand(questions, happenings) >> np.uint64(32)
-    assert np.unique(events).tolist() == list(range(80))
+    matched = expected_pairs(subscriptions, events) >> np.uint64(32)
+    assert np.unique(matched).tolist() == list(range(80))
 
 
-def test_ours_and_shapely_find_what_holds(
-    questions: mixed_questions.Questions, happenings: mixed_questions.Happenings
+def test_fencepost_and_shapely_find_all_matches(
+    subscriptions: mixed_workload.Subscriptions, events: mixed_workload.Events
 ) -> None:
-    right = by_hand(questions, happenings).tolist()
-    own = ours.methods(questions.subscribe, happenings.points, happenings.values)
+    expected = expected_pairs(subscriptions, events).tolist()
+    own = ours.methods(subscriptions.subscribe, events.points, events.values)
     assert [method.mode for method in own] == [BULK, BULK, SINGLE, SINGLE]
-    for method in [*own, *trees_by_kind.methods(questions, happenings)]:
-        assert answers(method, 80).tolist() == right
+    for method in [*own, *trees_by_kind.methods(subscriptions, events)]:
+        assert answers(method, 80).tolist() == expected
 
 
 def test_expressions_are_added_in_parts(
-    questions: mixed_questions.Questions, monkeypatch: pytest.MonkeyPatch
+    subscriptions: mixed_workload.Subscriptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mixed_questions, "_CHUNK", 70)
+    monkeypatch.setattr(mixed_workload, "_CHUNK_ROWS", 70)
     matcher = Matcher()
-    questions.subscribe(matcher)
+    subscriptions.subscribe(matcher)
     assert len(matcher) == 300
-    assert matcher.expression("299") == next(questions.expressions(299, 300))
+    assert matcher.expression("299") == next(subscriptions.expressions(299, 300))
 
 
 @pytest.fixture
@@ -345,28 +347,28 @@ def connection() -> Iterator[Any]:
     assert not folder.exists()
 
 
-def test_postgis_finds_what_holds(
+def test_postgis_finds_all_matches(
     connection: Any,
-    questions: mixed_questions.Questions,
-    happenings: mixed_questions.Happenings,
+    subscriptions: mixed_workload.Subscriptions,
+    events: mixed_workload.Events,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(postgis, "_CHUNK", 70)
-    right = by_hand(questions, happenings).tolist()
-    for method in postgis.methods(connection, questions, happenings):
-        assert answers(method, 80).tolist() == right
+    monkeypatch.setattr(postgis, "_CHUNK_ROWS", 70)
+    expected = expected_pairs(subscriptions, events).tolist()
+    for method in postgis.methods(connection, subscriptions, events):
+        assert answers(method, 80).tolist() == expected
     assert set(postgis.versions(connection)) == {"PostgreSQL", "PostGIS"}
 
 
 # ------------------------------------------------------------------------------------- the contest
 
 
-def test_what_differs_is_counted() -> None:
+def test_differing_ids_are_counted() -> None:
     lists = [[1, 2], [5], [], [7]]
-    right = Method("right", SINGLE, 0.0, over(lambda rows: rows, lists), pairs_of_lists)
+    correct = Method("right", SINGLE, 0.0, one_at_a_time(lambda rows: rows, lists), pairs_of_lists)
     wrong = [[1, 3], [5], [4], []]
-    other = Method("other", SINGLE, 0.0, over(lambda rows: rows, wrong), pairs_of_lists)
-    outcome = measure([right, other], 4, EFFORT, "right")
+    other = Method("other", SINGLE, 0.0, one_at_a_time(lambda rows: rows, wrong), pairs_of_lists)
+    outcome = measure([correct, other], 4, EFFORT, "right")
     assert outcome.differing == {"right": 0, "other": 4}
     assert outcome.answers == 1.0
 
@@ -374,15 +376,15 @@ def test_what_differs_is_counted() -> None:
 def test_pairs_are_ordered_and_cut_by_event() -> None:
     pairs = pairs_of(np.array([2, 0, 1, 0]), np.array([3, 9, 4, 1]))
     assert pairs.tolist() == pairs_of_lists([[9, 1], [4], [3]]).tolist()
-    assert first(pairs, 1).tolist() == [1, 9]
-    assert first(pairs, 0).tolist() == []
-    assert len(first(pairs, 3)) == 4
+    assert pairs_of_first(pairs, 1).tolist() == [1, 9]
+    assert pairs_of_first(pairs, 0).tolist() == []
+    assert len(pairs_of_first(pairs, 3)) == 4
 
 
 def test_goals_are_judged() -> None:
-    assert showing.times_faster("", 4, 1.0, 4.0).met is True
-    assert showing.times_faster("", 4, 1.0, 3.9).met is False
-    assert showing.times_faster("", 4, 1.0, None).met is None
-    assert showing.at_most("", 2, 2.0, "x").met is True
-    assert showing.at_most("", 2, 2.1, "x").met is False
-    assert showing.at_most("", 2, None, "x").met is None
+    assert figure_reports.times_faster("", 4, 1.0, 4.0).met is True
+    assert figure_reports.times_faster("", 4, 1.0, 3.9).met is False
+    assert figure_reports.times_faster("", 4, 1.0, None).met is None
+    assert figure_reports.at_most("", 2, 2.0, "x").met is True
+    assert figure_reports.at_most("", 2, 2.1, "x").met is False
+    assert figure_reports.at_most("", 2, None, "x").met is None

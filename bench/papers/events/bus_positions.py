@@ -51,8 +51,8 @@ def read(source: str | None, max_count: int, seed: int) -> Positions:
     source : "real" or "synthetic"; real if the data exist and this is None.
     """
     if source is None:
-        source = "real" if data.is_there(LAYER) else "synthetic"
-    return _real(max_count) if source == "real" else made_up(max_count, seed)
+        source = "real" if data.exists(LAYER) else "synthetic"
+    return _real(most) if source == "real" else made_up(most, seed)
 
 
 def _real(max_count: int) -> Positions:

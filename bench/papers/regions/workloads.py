@@ -103,9 +103,9 @@ def of_layer(seed: int, layer: MapLayer, source: str, share: float = 1.0) -> Wor
     """
     count = max(8, round(layer.published_count * share))
     if source == "synthetic":
-        workload = small(seed, count)
-        return Workload(layer.name, workload.regions, workload.relations, "synthetic small regions")
-    if not data.is_there(layer.layer):
+        made = small(seed, count)
+        return Workload(layer.name, made.regions, made.relations, "synthetic small regions")
+    if not data.exists(layer.layer):
         raise FencepostError(
             f"there is no {layer.layer}.parquet in {data.folder()}: name its folder in "
             "FENCEPOST_DATA, or use --data synthetic"
@@ -116,8 +116,8 @@ def of_layer(seed: int, layer: MapLayer, source: str, share: float = 1.0) -> Wor
 
 
 def real_data_is_there() -> bool:
-    """Return whether all map layers exist."""
-    return all(data.is_there(layer.layer) for layer in MAP_LAYERS)
+    """Whether all map layers can be read."""
+    return all(data.exists(layer.layer) for layer in MAP_LAYERS)
 
 
 def messages(seed: int, kind: str, count: int) -> Geometries:

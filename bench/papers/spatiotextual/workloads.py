@@ -128,9 +128,9 @@ def spread(seed: int, count: int) -> Workload:
     return _draw_workload(rng, "evenly spread", count, places.Anywhere(), topics, SMALL, origin)
 
 
-def venues_exist() -> bool:
-    """Return whether the data of venues exist."""
-    return data.is_there(places.VENUES)
+def venues_are_there() -> bool:
+    """Whether the venues can be read."""
+    return data.exists(places.VENUES)
 
 
 def _draw_workload(

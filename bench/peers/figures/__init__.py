@@ -1,1 +1,1 @@
-"""One module for each figure: `FULL` and `QUICK` sizes, and `run`, which measures."""
+"""The figures, one module each: `FULL` and `QUICK` sizes, and `run`, which returns a report."""

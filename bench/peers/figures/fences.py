@@ -1,4 +1,4 @@
-"""Points in polygons: ours beside Shapely, geoindex-rs and a compiled packed R-tree."""
+"""Points in polygons: Fencepost beside Shapely, geoindex-rs and a compiled packed R-tree."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from bench.peers import optional, ours, packed_rtree, trees
 from bench.peers.contest import Effort, Outcome, measure
+from bench.peers.figure_reports import Goal, at_most, report, times_faster
 from bench.peers.polygons import spread, stars
-from bench.peers.showing import Goal, at_most, report, times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.timing import figure
 from fencepost import Matcher
 from fencepost.testing import Geometries
 
-POINTS_OF_A_FENCE = (10, 60)
+FENCE_POINTS = (10, 60)  # minimum and maximum
 COVER = 2.0  # fences that a point is in, on average
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of the figure."""
 
     fences: tuple[int, ...]
     points: int
@@ -35,14 +35,14 @@ QUICK = Sizes((1_000, 10_000), 10_000, Effort(3, 2.0))
 
 
 def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
+    """Measure all methods, and compare their answers."""
     outcomes: dict[str, Outcome] = {}
     absent: dict[str, str] = {}
     progress.expect(5 * len(sizes.fences))
     for count in sizes.fences:
         label = f"{count:,} fences"
         outcomes[label], absent = _measure(count, sizes, seed, progress)
-    goals = [goal for label, own in outcomes.items() for goal in _goals(label, own)]
+    goals = [goal for label, outcome in outcomes.items() for goal in _goals(label, outcome)]
     title = f"{sizes.points:,} points in {' and '.join(f'{n:,}' for n in sizes.fences)} polygons"
     return report(
         "fences",
@@ -57,13 +57,13 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         absent,
         size=(14.0, 6.0),
         notes=[
-            f"Polygons of {POINTS_OF_A_FENCE[0]} to {POINTS_OF_A_FENCE[1]} points, everywhere in a "
-            "square; a point is in "
-            + " and ".join(figure(own.answers) for own in outcomes.values())
+            f"Polygons of {FENCE_POINTS[0]} to {FENCE_POINTS[1]} points, spread over a square; a "
+            "point is in "
+            + " and ".join(figure(outcome.answers) for outcome in outcomes.values())
             + " of them.",
-            "Fencepost is given WKB, GeoArrow, Shapely points or GeoJSON and answers with ids, "
-            "which are texts. Shapely is given Shapely points; the others are given x and y. These "
-            "answer with row numbers.",
+            "Fencepost gets WKB, GeoArrow, Shapely points or GeoJSON and returns ids, which are "
+            "texts. Shapely gets Shapely points, the other methods x and y; these return row "
+            "numbers.",
         ],
     )
 
@@ -72,7 +72,7 @@ def _measure(
     count: int, sizes: Sizes, seed: int, progress: Progress
 ) -> tuple[Outcome, dict[str, str]]:
     rng = np.random.default_rng([seed, count])
-    polygons = stars(rng, rng.random((count, 2)), spread(rng, count, COVER), POINTS_OF_A_FENCE)
+    polygons = stars(rng, rng.random((count, 2)), spread(rng, count, COVER), FENCE_POINTS)
     points = rng.random((sizes.points, 2))
     methods, absent = optional.gather(
         {
@@ -89,22 +89,20 @@ def _measure(
 
 def _subscribe(polygons: Geometries, matcher: Matcher) -> None:
     matcher.subscribe_columns(
-        ours.ids(len(polygons)), regions={ours.PLACE: (polygons, "S_INTERSECTS")}
+        ours.ids(len(polygons)), regions={ours.GEOMETRY: (polygons, "S_INTERSECTS")}
     )
 
 
-def _goals(label: str, own: Outcome) -> list[Goal]:
-    bulk, single = own.best_us(*ours.IN_BULK), own.best_us(*ours.ONE_BY_ONE)
-    flatbush = own.best_us(trees.GEOINDEX, packed_rtree.SINGLE_NAME)
+def _goals(label: str, outcome: Outcome) -> list[Goal]:
+    bulk, single = outcome.best_us(*ours.IN_BULK), outcome.best_us(*ours.ONE_BY_ONE)
+    packed = outcome.best_us(trees.GEOINDEX, packed_rtree.SINGLE_NAME)
     return [
         times_faster(
             f"{label}: in bulk, beside Shapely's bulk query",
             4,
             bulk,
-            own.best_us(trees.STRTREE_BULK),
+            outcome.best_us(trees.STRTREE_BULK),
         ),
         at_most(f"{label}: one at a time", 6, single, "us"),
-        times_faster(
-            f"{label}: one at a time, beside the faster packed R-tree", 1, single, flatbush
-        ),
+        times_faster(f"{label}: one at a time, beside the faster packed R-tree", 1, single, packed),
     ]

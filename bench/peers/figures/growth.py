@@ -1,8 +1,7 @@
-"""Time of a selective event from one to ten million subscriptions, its answers held constant.
+"""Times an event with a constant number of matches, among one to ten million subscriptions.
 
-Subscriptions become more in two ways. Either places become smaller, while the strings stay as they
-are; or the strings become more, while places stay as they are, so that more and more of them are
-about each point. Only events with the same number of answers are timed.
+The number of subscriptions grows in two ways: boxes become smaller while the number of strings
+stays, or strings become more while boxes stay, so that more and more boxes contain a point.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.peers import ours
-from bench.peers.contest import first, pairs_of_lists, timed
-from bench.peers.showing import at_most, goal_table, microseconds
+from bench.peers.contest import pairs_of_first, pairs_of_lists, timed
+from bench.peers.figure_reports import at_most, goal_table, microseconds
 from bench.progress import Progress
 from bench.report import Report, Table, log_axis
 from bench.timing import Timing, alternate, figure
 from fencepost import Matcher
 
-ANSWERS = 4
+MATCHES = 4  # of an event
 STRINGS = 50
-SMALLER, MORE_STRINGS = "smaller places", "more strings"
+SMALLER, MORE_STRINGS = "smaller boxes", "more strings"
 BATCH, SINGLE = "in bulk", "one at a time"
-_COVER = ANSWERS * STRINGS  # places that a point is in, where strings stay as they are
-_LEAST_EVENTS = 50
-_SHARE = 0.004  # of the square in a place, where places stay as they are
+_COVER = MATCHES * STRINGS  # boxes that contain a point, if the number of strings stays
+_MIN_EVENTS = 50
+_BOX_AREA = 0.004  # mean, in a unit square, if boxes stay
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured; `verify` events are compared with all subscriptions, one by one."""
+    """The sizes of the figure; `verify` events are compared with every subscription."""
 
     subscriptions: tuple[int, ...]
     events: int
@@ -49,7 +48,7 @@ QUICK = Sizes((10_000, 30_000, 100_000), 500, 3, 1.0, 10)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What an event costs among so many subscriptions."""
+    """The measurements at one number of subscriptions."""
 
     mode: str
     subscriptions: int
@@ -69,37 +68,37 @@ class Boxes:
     strings: NDArray[np.int64]
 
     def subscribe(self, matcher: Matcher) -> None:
-        """Leave them all with a matcher."""
+        """Add all subscriptions to a matcher."""
         matcher.subscribe_columns(
             ours.ids(len(self.boxes)),
-            regions={ours.PLACE: (self.boxes, "S_INTERSECTS")},
+            regions={ours.GEOMETRY: (self.boxes, "S_INTERSECTS")},
             equals={"name": names(self.strings)},
         )
 
-    def answers(self, place: Sequence[float], string: int) -> NDArray[np.int64]:
-        """The rows that an event answers, by comparing all of them."""
-        (x, y), (x0, y0, x1, y1) = place, self.boxes.T
-        there = (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)
-        return np.flatnonzero(there & (self.strings == string))
+    def matching_rows(self, point: Sequence[float], string: int) -> NDArray[np.int64]:
+        """Return the rows that match an event, by comparing all of them."""
+        (x, y), (x0, y0, x1, y1) = point, self.boxes.T
+        contains = (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)
+        return np.flatnonzero(contains & (self.strings == string))
 
 
 def names(strings: NDArray[np.int64]) -> pa.Array:
-    """Strings of these numbers."""
+    """Return the strings with these numbers."""
     texts = pa.array([f"name-{number}" for number in range(int(strings.max(initial=0)) + 1)])
     return pa.DictionaryArray.from_arrays(pa.array(strings), texts).cast(pa.string())
 
 
 def draw(rng: np.random.Generator, count: int, mode: str) -> Boxes:
-    """Subscriptions of which an event answers about `ANSWERS`."""
-    share = min(_COVER / count, 0.25) if mode == SMALLER else _SHARE
-    strings = STRINGS if mode == SMALLER else max(1, round(count * _SHARE / ANSWERS))
+    """Draw subscriptions of which about `MATCHES` match an event."""
+    area = min(_COVER / count, 0.25) if mode == SMALLER else _BOX_AREA
+    strings = STRINGS if mode == SMALLER else max(1, round(count * _BOX_AREA / MATCHES))
     low = rng.random((count, 2))
-    sides = np.sqrt(share) * rng.uniform(0.5, 1.5, (count, 2))
+    sides = np.sqrt(area) * rng.uniform(0.5, 1.5, (count, 2))
     return Boxes(np.hstack((low - sides / 2, low + sides / 2)), rng.integers(0, strings, count))
 
 
 def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
+    """Measure both kinds of growth, and compare answers."""
     progress.expect(2 * len(sizes.subscriptions))
     points = []
     for mode in (SMALLER, MORE_STRINGS):
@@ -108,11 +107,16 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
             points.append(_measure(mode, count, sizes, seed))
     few, many = sizes.subscriptions[0], sizes.subscriptions[-1]
     goals = [
-        at_most(f"{mode}, {way}: time at {many:,} / at {few:,}", 2, _growth(points, mode, way), "x")
+        at_most(
+            f"{mode}, {batching}: time at {many:,} / at {few:,}",
+            2,
+            _growth(points, mode, batching),
+            "x",
+        )
         for mode in (SMALLER, MORE_STRINGS)
-        for way in (SINGLE, BATCH)
+        for batching in (SINGLE, BATCH)
     ]
-    title = f"An event with {ANSWERS} answers among {few:,} to {many:,} subscriptions"
+    title = f"An event with {MATCHES} matches among {few:,} to {many:,} subscriptions"
     return Report(
         "growth",
         title,
@@ -126,34 +130,33 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         lambda picture: _draw(picture, title, points),
         size=(11.0, 5.0),
         notes=[
-            f"A subscription is a box and a string. Smaller places: {STRINGS} strings, a point is "
-            f"in {_COVER:,} boxes. More strings: boxes of {_SHARE:.1%} of the square, "
-            f"{ANSWERS / _SHARE:,.0f} subscriptions for each string.",
-            "Events differ, as many as the budget allows, so that the index does not stay in the "
-            "caches because the same few come again; all of them have the same number of answers. "
-            "One at a time: a GeoJSON point and a string. In bulk: a table of GeoArrow points and "
-            "strings.",
-            f"Wrong ids: {sizes.verify} events, compared with all subscriptions one by one.",
+            f"A subscription is a box and a string. Smaller boxes: {STRINGS} strings, a point is "
+            f"in {_COVER:,} boxes. More strings: boxes of {_BOX_AREA:.1%} of the square, "
+            f"{MATCHES / _BOX_AREA:,.0f} subscriptions for each string.",
+            "There are as many different events as the budget allows, so that the index does not "
+            "stay in the caches; all of them have the same number of matches. One at a time: a "
+            "GeoJSON point and a string. In bulk: a table of GeoArrow points and strings.",
+            f"Wrong ids: {sizes.verify} events, compared with every subscription.",
         ],
     )
 
 
 def _measure(mode: str, count: int, sizes: Sizes, seed: int) -> Point:
     rng = np.random.default_rng([seed, 41, count])
-    asked = draw(rng, count, mode)
-    matcher, build_s = timed(lambda: ours.subscribed(asked.subscribe))
-    places, strings = _selective(rng, matcher, asked, sizes)
-    table = _table_of(places, strings)
+    boxes = draw(rng, count, mode)
+    matcher, build_s = timed(lambda: ours.build_matcher(boxes.subscribe))
+    points, strings = _draw_events(rng, matcher, boxes, sizes)
+    table = _table_of(points, strings)
     events = ours.events(
-        [{"type": "Point", "coordinates": xy} for xy in places.tolist()],
+        [{"type": "Point", "coordinates": xy} for xy in points.tolist()],
         {"name": names(strings).to_pylist()},
     )
-    found = matcher.match_batch(table)
-    few = min(sizes.verify, len(events))
-    chosen = zip(places[:few].tolist(), strings[:few].tolist(), strict=True)
-    right = pairs_of_lists([asked.answers(place, string) for place, string in chosen])
-    single = pairs_of_lists([list(map(int, matcher.match(event))) for event in events[:few]])
-    bulk = first(ours.pairs_of_table(found), few)
+    matches = matcher.match_batch(table)
+    verified = min(sizes.verify, len(events))
+    sample = zip(points[:verified].tolist(), strings[:verified].tolist(), strict=True)
+    expected = pairs_of_lists([boxes.matching_rows(point, string) for point, string in sample])
+    single = pairs_of_lists([list(map(int, matcher.match(event))) for event in events[:verified]])
+    bulk = pairs_of_first(ours.pairs_of_table(matches), verified)
     times = alternate(
         {
             SINGLE: lambda: [matcher.match(event) for event in events],
@@ -169,53 +172,54 @@ def _measure(mode: str, count: int, sizes: Sizes, seed: int) -> Point:
         build_s,
         int(matcher.stats()["bytes"]),
         len(events),
-        found.num_rows,
+        matches.num_rows,
         times,
-        len(np.setxor1d(single, right)) + len(np.setxor1d(bulk, right)),
+        len(np.setxor1d(single, expected)) + len(np.setxor1d(bulk, expected)),
     )
 
 
-def _selective(
-    rng: np.random.Generator, matcher: Matcher, asked: Boxes, sizes: Sizes
+def _draw_events(
+    rng: np.random.Generator, matcher: Matcher, boxes: Boxes, sizes: Sizes
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Places and strings of events with `ANSWERS` answers; about a fifth of all have as many.
+    """Draw points and strings of events with exactly `MATCHES` matches, a fifth of all events.
 
-    As many as fit into the budget, but `_LEAST_EVENTS` at least.
+    There are as many as the budget allows, but at least `_MIN_EVENTS`.
     """
 
-    def draw_events(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        places = rng.uniform(0.1, 0.9, (count, 2))
-        strings = rng.integers(0, int(asked.strings.max()) + 1, count)
-        found = matcher.match_batch(_table_of(places, strings))
-        chosen = np.bincount(found["event"].to_numpy(), minlength=count) == ANSWERS
-        return places[chosen], strings[chosen]
+    def draw_some(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        points = rng.uniform(0.1, 0.9, (count, 2))
+        strings = rng.integers(0, int(boxes.strings.max()) + 1, count)
+        matches = matcher.match_batch(_table_of(points, strings))
+        chosen = np.bincount(matches["event"].to_numpy(), minlength=count) == MATCHES
+        return points[chosen], strings[chosen]
 
-    draw_events(_LEAST_EVENTS)  # compiles
-    first_ones, seconds = timed(lambda: draw_events(_LEAST_EVENTS))
-    each = sizes.budget_s / (sizes.rounds + 2) / (seconds / _LEAST_EVENTS)
-    wanted = int(np.clip(each, _LEAST_EVENTS, max(_LEAST_EVENTS, sizes.events)))
-    parts = [first_ones]
-    while sum(len(strings) for _, strings in parts) < wanted:
-        parts.append(draw_events(wanted))
-    places, strings = (np.concatenate(column)[:wanted] for column in zip(*parts, strict=True))
-    return places, strings
+    draw_some(_MIN_EVENTS)  # compiles
+    first_part, seconds = timed(lambda: draw_some(_MIN_EVENTS))
+    affordable = sizes.budget_s / (sizes.rounds + 2) / (seconds / _MIN_EVENTS)
+    count = int(np.clip(affordable, _MIN_EVENTS, max(_MIN_EVENTS, sizes.events)))
+    parts = [first_part]
+    while sum(len(strings) for _, strings in parts) < count:
+        parts.append(draw_some(count))
+    points, strings = (np.concatenate(column)[:count] for column in zip(*parts, strict=True))
+    return points, strings
 
 
-def _table_of(places: NDArray[np.float64], strings: NDArray[np.int64]) -> pa.Table:
-    return pa.table({ours.PLACE: ours.geoarrow_points(places), "name": names(strings)})
+def _table_of(points: NDArray[np.float64], strings: NDArray[np.int64]) -> pa.Table:
+    return pa.table({ours.GEOMETRY: ours.geoarrow_points(points), "name": names(strings)})
 
 
 def _plain(point: Point) -> dict[str, Any]:
-    return {**asdict(point), "times": {way: own.plain() for way, own in point.times.items()}}
+    times = {batching: timing.plain() for batching, timing in point.times.items()}
+    return {**asdict(point), "times": times}
 
 
-def _of(points: Sequence[Point], mode: str) -> list[Point]:
+def _points_of_mode(points: Sequence[Point], mode: str) -> list[Point]:
     return [point for point in points if point.mode == mode]
 
 
-def _growth(points: Sequence[Point], mode: str, way: str) -> float:
-    own = [point.times[way].min_ms for point in _of(points, mode)]
-    return own[-1] / own[0]
+def _growth(points: Sequence[Point], mode: str, batching: str) -> float:
+    times_ms = [point.times[batching].min_ms for point in _points_of_mode(points, mode)]
+    return times_ms[-1] / times_ms[0]
 
 
 def _table(points: Sequence[Point]) -> Table:
@@ -241,7 +245,7 @@ def _table(points: Sequence[Point]) -> Table:
             f"us, {SINGLE}",
             f"us, {BATCH}",
             "events",
-            "answers of all",
+            "matches of all",
             "built in, s",
             "bytes a subscription",
             "wrong ids",
@@ -253,11 +257,12 @@ def _table(points: Sequence[Point]) -> Table:
 def _draw(picture: Any, title: str, points: Sequence[Point]) -> None:
     axes = picture.subplots()
     for mode, line in ((SMALLER, "-"), (MORE_STRINGS, "--")):
-        own = _of(points, mode)
-        counts = [point.subscriptions for point in own]
-        for way, colour in ((SINGLE, "#0b6e4f"), (BATCH, "#6bbf8a")):
-            times = [point.times[way].min_ms * 1e3 for point in own]
-            axes.plot(counts, times, line, marker="o", color=colour, label=f"{way}, {mode}")
+        mode_points = _points_of_mode(points, mode)
+        counts = [point.subscriptions for point in mode_points]
+        for batching, colour in ((SINGLE, "#0b6e4f"), (BATCH, "#6bbf8a")):
+            times_us = [point.times[batching].min_ms * 1e3 for point in mode_points]
+            label = f"{batching}, {mode}"
+            axes.plot(counts, times_us, line, marker="o", color=colour, label=label)
     log_axis(axes.xaxis)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("subscriptions")

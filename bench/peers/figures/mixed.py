@@ -1,4 +1,4 @@
-"""A region, two attributes and keywords in each subscription: ours beside PostGIS."""
+"""A region, two attributes and keywords in each subscription: Fencepost beside PostGIS."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from bench.peers import mixed_questions, optional, ours, postgis, trees_by_kind
+from bench.peers import mixed_workload, optional, ours, postgis, trees_by_kind
 from bench.peers.contest import Effort, Method, measure
-from bench.peers.showing import report, times_faster
+from bench.peers.figure_reports import report, times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.timing import figure
@@ -18,7 +18,7 @@ from bench.timing import figure
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of the figure."""
 
     subscriptions: int
     events: int
@@ -30,24 +30,26 @@ QUICK = Sizes(20_000, 2_000, Effort(3, 2.0))
 
 
 def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
+    """Measure all methods, and compare their answers."""
     progress.expect(4)
     rng = np.random.default_rng([seed, 31])
-    asked = mixed_questions.questions(rng, sizes.subscriptions)
-    given = mixed_questions.happenings(rng, asked, sizes.events)
+    subscriptions = mixed_workload.draw_subscriptions(rng, sizes.subscriptions)
+    events = mixed_workload.draw_events(rng, subscriptions, sizes.events)
     versions = optional.versions("shapely", "psycopg")
     with ExitStack() as servers:
 
         def of_postgis() -> list[Method]:
             connection = servers.enter_context(postgis.server())
             versions.update(postgis.versions(connection))
-            return postgis.methods(connection, asked, given)
+            return postgis.methods(connection, subscriptions, events)
 
         methods, absent = optional.gather(
             {
-                "Fencepost": partial(ours.methods, asked.subscribe, given.points, given.values),
+                "Fencepost": partial(
+                    ours.methods, subscriptions.subscribe, events.points, events.values
+                ),
                 "PostGIS": of_postgis,
-                "Shapely": partial(trees_by_kind.methods, asked, given),
+                "Shapely": partial(trees_by_kind.methods, subscriptions, events),
             },
             progress,
         )
@@ -82,13 +84,13 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         absent,
         size=(11.0, 4.5),
         notes=[
-            f"An event has {figure(outcome.answers)} answers. A point is in "
-            f"{min(mixed_questions.COVER, sizes.subscriptions / 20):,.0f} regions, there are "
-            f"{mixed_questions.KINDS} kinds; a range has a fifth of all prices.",
+            f"An event has {figure(outcome.answers)} matches. A point is in "
+            f"{min(mixed_workload.COVER, sizes.subscriptions / 20):,.0f} regions, there are "
+            f"{mixed_workload.KINDS} kinds; a range has a fifth of all prices.",
             "PostGIS has a partition for each kind, with a GiST index of regions and prices and in "
             "its order, and holds all in memory; statements are prepared for each partition, and "
-            "sent one at a time through a socket. The join finds its events in a table of the "
-            "server, which is not part of its time.",
-            "Fencepost reads CQL2 texts when it is built; the others are given columns.",
+            "sent one at a time through a socket. The events of the join are in a table of the "
+            "server beforehand.",
+            "Building Fencepost includes parsing CQL2 texts; the other methods get columns.",
         ],
     )

@@ -1,4 +1,4 @@
-"""Positions near subscribers who ask for two strings besides: ours beside SciPy's KD-trees."""
+"""Subscriptions of a distance and two strings: Fencepost beside SciPy's KD-trees."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from bench.peers import kd_trees, optional, ours
 from bench.peers.contest import Effort, Method, measure
-from bench.peers.showing import report, times_faster
+from bench.peers.figure_reports import report, times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.timing import figure
 from fencepost import Matcher
 
 CITY_M = 40_000.0
-REACH_M = 2_000.0
+RADIUS_M = 2_000.0
 STATES = ("free", "busy", "returning")
 KINDS = ("saloon", "estate", "van", "accessible")
-STEP_M = 100.0  # between two positions of a taxi
+STEP_M = 100.0  # between two positions of a taxi, root mean square
 TAXIS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of the figure."""
 
     subscriptions: int
     positions: int
@@ -38,31 +38,31 @@ Strings = tuple[list[str], list[str]]
 
 
 def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
+    """Measure all methods, and compare their answers."""
     progress.expect(3)
     rng = np.random.default_rng([seed, 21])
     middles = _homes(rng, sizes.subscriptions)
-    wanted = _strings(rng, sizes.subscriptions)
+    required = _strings(rng, sizes.subscriptions)
     points = _positions(rng, sizes.positions)
-    states = _strings(rng, sizes.positions)
+    strings = _strings(rng, sizes.positions)
 
     def subscribe(matcher: Matcher) -> None:
         matcher.subscribe_columns(
             ours.ids(len(middles)),
-            within={ours.PLACE: (ours.geoarrow_points(middles), REACH_M)},
-            equals=dict(zip("ab", wanted, strict=True)),
+            within={ours.GEOMETRY: (ours.geoarrow_points(middles), RADIUS_M)},
+            equals=dict(zip("ab", required, strict=True)),
         )
 
-    def kd() -> list[Method]:
-        keys, asked = (list(zip(*own, strict=True)) for own in (wanted, states))
-        return kd_trees.methods(middles, keys, REACH_M, points, asked)
+    def kd_tree_methods() -> list[Method]:
+        keys, event_keys = (list(zip(*columns, strict=True)) for columns in (required, strings))
+        return kd_trees.methods(middles, keys, RADIUS_M, points, event_keys)
 
     methods, absent = optional.gather(
         {
             "Fencepost": partial(
-                ours.methods, subscribe, points, dict(zip("ab", states, strict=True))
+                ours.methods, subscribe, points, dict(zip("ab", strings, strict=True))
             ),
-            "SciPy": kd,
+            "SciPy": kd_tree_methods,
         },
         progress,
     )
@@ -72,11 +72,14 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
     label = f"{sizes.subscriptions:,} subscriptions"
     goals = [
         times_faster(
-            f"in bulk, beside {way}", 1.5, outcome.best_us(*ours.IN_BULK), outcome.best_us(way)
+            f"in bulk, beside {method}",
+            1.5,
+            outcome.best_us(*ours.IN_BULK),
+            outcome.best_us(method),
         )
-        for way in kd_trees.IN_BULK
+        for method in kd_trees.IN_BULK
     ]
-    title = f"{sizes.positions:,} positions within {REACH_M / 1e3:g} km of {label}, two strings"
+    title = f"{sizes.positions:,} positions within {RADIUS_M / 1e3:g} km of {label}, two strings"
     return report(
         "taxi",
         title,
@@ -90,26 +93,26 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         absent,
         size=(11.0, 4.5),
         notes=[
-            f"A subscription: S_DWITHIN({ours.PLACE}, POINT, {REACH_M:g}) AND a = '..' AND b = "
+            f"A subscription: S_DWITHIN({ours.GEOMETRY}, POINT, {RADIUS_M:g}) AND a = '..' AND b = "
             f"'..', with {len(STATES)} strings for a and {len(KINDS)} for b. {TAXIS} taxis move "
             f"by steps of {STEP_M:g} m in a city of {CITY_M / 1e3:g} km. A position has "
-            f"{figure(outcome.answers)} answers.",
+            f"{figure(outcome.answers)} matches.",
             "SciPy has a tree of subscriptions for each pair of strings. In bulk, events are "
-            "grouped by their strings, which is part of its time, and asked as an array, or as a "
-            "tree of their own against the other.",
+            "grouped by their strings, which is timed, and the tree is queried with an array of "
+            "them, or with a tree of them.",
         ],
     )
 
 
 def _homes(rng: np.random.Generator, count: int) -> np.typing.NDArray[np.float64]:
-    """Places in a city: most of them about its middle."""
+    """Return points in a city, half of them near its middle."""
     middle = rng.normal(CITY_M / 2, CITY_M / 6, (count, 2))
     anywhere = rng.random((count, 2)) * CITY_M
     return np.where(rng.random((count, 1)) < 0.5, middle, anywhere).clip(0, CITY_M)
 
 
 def _positions(rng: np.random.Generator, count: int) -> np.typing.NDArray[np.float64]:
-    """Taxis in turn, each on a walk of its own."""
+    """Return the positions of taxis in turn, each on a random walk."""
     turns = -(-count // TAXIS)
     steps = rng.normal(0, STEP_M / np.sqrt(2), (turns, TAXIS, 2))
     steps[0] = _homes(rng, TAXIS)

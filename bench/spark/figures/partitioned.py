@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.peers.showing import at_most
+from bench.peers.figure_reports import at_most
 from bench.progress import Progress
 from bench.report import Report, Table
 from bench.spark import city, ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.peers.showing import times_faster
+from bench.peers.figure_reports import times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.spark import city, ours, strtree

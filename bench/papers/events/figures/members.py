@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.figure import Figure
 
-from bench.peers.showing import at_most
+from bench.peers.figure_reports import at_most
 from bench.progress import Progress
 from bench.report import Report, Table
 from bench.timing import figure
@@ -152,8 +152,8 @@ def _report(results: list[dict[str, Any]], seed: int) -> Report:
         [
             Table(
                 "What was asked for",
-                ["goal", "asked", "measured", "met"],
-                [[goal.what, goal.asked, goal.measured, met]],
+                ["goal", "target", "measured", "met"],
+                [[goal.what, goal.target, goal.measured, met]],
             ),
             Table("Microseconds an event", [*columns, "found", "bytes a member"], rows),
         ],

@@ -1,7 +1,7 @@
-"""One side's work, in a process of its own: only public names, so that any revision can do it.
+"""Runs workloads in a separate process; uses public names only, so that it runs on any revision.
 
-Prints a JSON object: by name of a workload its microseconds an item (the best round) and a hash of
-its answers, in an order that does not depend on the revision.
+Prints a JSON object: for each label of a workload, the microseconds an item (best round), and a
+hash of its answers, in an order that does not depend on the revision.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ import fencepost as fp
 from fencepost.testing import mixed_pairs
 
 ROUNDS = 7
-_ROUND_S = 0.2
-_ONE_BY_ONE = 1_000
+_TOTAL_S = 0.2  # of all rounds, at least
+_SINGLE_EVENTS = 1_000
 
 Work = tuple[int, Callable[[], Any], Callable[[Any], Sequence[str]]]
-"""How many items there are, what is timed, and its answers as texts."""
+"""The number of items, the timed function, and a function that returns its answers as texts."""
 
 
 def stars(rng: np.random.Generator, count: int, cover: float) -> list[shapely.Polygon]:
-    """Star-shaped polygons in the unit square; a point is in `cover` of them, about."""
+    """Return star-shaped polygons in the unit square; a point is in about `cover` of them."""
     middles, corners = rng.random((count, 2)), rng.integers(10, 60, count)
     radius = np.sqrt(cover / count / 2)
-    made = []
+    polygons = []
     for middle, n in zip(middles, corners.tolist(), strict=True):
         angles = (np.arange(n) + rng.random(n) * 0.8) * (2 * np.pi / n)
         reach = radius * (0.5 + rng.random(n) / 2)
         around = np.column_stack((np.cos(angles), np.sin(angles)))
-        made.append(shapely.Polygon(middle + reach[:, None] * around))
-    return made
+        polygons.append(shapely.Polygon(middle + reach[:, None] * around))
+    return polygons
 
 
 def fences(count: int) -> Iterator[tuple[str, Work]]:
-    """Points in polygons."""
+    """Yield work on points in polygons."""
     rng = np.random.default_rng(count)
     matcher = fp.Matcher()
     polygons = stars(rng, count, 2.0)
     matcher.subscribe_columns(_ids(count), regions={"geometry": (polygons, "S_INTERSECTS")})
     points = rng.random((50_000, 2))
-    yield from _matching(f"{count:,} fences", matcher, points, {})
+    yield from _matching_work(f"{count:,} fences", matcher, points, {})
 
 
 def taxi(count: int) -> Iterator[tuple[str, Work]]:
-    """A distance and two strings."""
+    """Yield work on a distance and two strings."""
     rng = np.random.default_rng(count)
     matcher = fp.Matcher()
     kinds = [f"k{n}" for n in rng.integers(0, 5, count).tolist()]
@@ -68,11 +68,11 @@ def taxi(count: int) -> Iterator[tuple[str, Work]]:
         "kind": [f"k{n}" for n in rng.integers(0, 5, len(points)).tolist()],
         "state": [f"s{n}" for n in rng.integers(0, 4, len(points)).tolist()],
     }
-    yield from _matching(f"{count:,} distances and strings", matcher, points, values)
+    yield from _matching_work(f"{count:,} distances and strings", matcher, points, values)
 
 
 def words(count: int) -> Iterator[tuple[str, Work]]:
-    """Keywords in a rectangle."""
+    """Yield work on keywords and a rectangle."""
     rng = np.random.default_rng(count)
     matcher = fp.Matcher()
     vocabulary = rng.zipf(1.2, (count, 3)) % 20_000
@@ -86,11 +86,11 @@ def words(count: int) -> Iterator[tuple[str, Work]]:
     points = rng.random((20_000, 2))
     drawn = rng.zipf(1.2, (len(points), 12)) % 20_000
     values = {"text": [" ".join(f"w{n}" for n in row) for row in drawn.tolist()]}
-    yield from _matching(f"{count:,} keywords and boxes", matcher, points, values)
+    yield from _matching_work(f"{count:,} keywords and boxes", matcher, points, values)
 
 
 def texts(count: int) -> Iterator[tuple[str, Work]]:
-    """Expressions in text, of all sorts."""
+    """Yield work on texts of various expressions."""
     rng = np.random.default_rng(count)
     forms = (
         "S_INTERSECTS(geometry, BBOX({x}, {y}, {u}, {v})) AND speed > {n}",
@@ -118,15 +118,16 @@ def texts(count: int) -> Iterator[tuple[str, Work]]:
 
     yield f"{count:,} expressions read", (count, load, lambda loaded: loaded.ids())
     matcher = load()
-    yield from _matching(f"{count:,} expressions", matcher, points, columns)
+    yield from _matching_work(f"{count:,} expressions", matcher, points, columns)
 
 
 def relate(count: int) -> Iterator[tuple[str, Work]]:
-    """Relations of pairs of geometries."""
+    """Yield work on relations of pairs of geometries."""
     for size in (10, 50, 500):
         left, right = mixed_pairs(np.random.default_rng(size), count * 10 // size, size)
-        act = partial(fp.relate_pairs, left, right)
-        yield f"relations of polygons of {size} points", (len(left), act, lambda f: [*map(str, f)])
+        relate_all = partial(fp.relate_pairs, left, right)
+        label = f"relations of polygons of {size} points"
+        yield label, (len(left), relate_all, lambda codes: [*map(str, codes)])
 
 
 WORKLOADS = {
@@ -143,16 +144,16 @@ def _ids(count: int) -> list[str]:
     return [*map(str, range(count))]
 
 
-def _matching(
+def _matching_work(
     name: str, matcher: fp.Matcher, points: np.ndarray[Any, Any], values: dict[str, list[Any]]
 ) -> Iterator[tuple[str, Work]]:
     wkb = pa.array(shapely.to_wkb(shapely.points(points)).tolist(), pa.binary())
     table = pa.table({"geometry": wkb, **values})
     yield f"{name}: in bulk", (len(points), lambda: matcher.match_batch(table), _pairs)
     events: list[dict[str, Any]] = []
-    for number, (x, y) in enumerate(points[:_ONE_BY_ONE].tolist()):
-        own = {key: column[number] for key, column in values.items()}
-        events.append({"geometry": {"type": "Point", "coordinates": [x, y]}, **own})
+    for number, (x, y) in enumerate(points[:_SINGLE_EVENTS].tolist()):
+        attributes = {key: column[number] for key, column in values.items()}
+        events.append({"geometry": {"type": "Point", "coordinates": [x, y]}, **attributes})
     yield (
         f"{name}: one at a time",
         (len(events), lambda: [matcher.match(event) for event in events], _lists),
@@ -163,25 +164,24 @@ def _matching(
     )
 
 
-def _pairs(found: pa.Table) -> list[str]:
-    events = found["event"].to_pylist()
-    ids = found["subscription"].to_pylist()
+def _pairs(matches: pa.Table) -> list[str]:
+    events = matches["event"].to_pylist()
+    ids = matches["subscription"].to_pylist()
     return sorted(f"{event} {id}" for event, id in zip(events, ids, strict=True))
 
 
-def _lists(found: list[list[str]]) -> list[str]:
-    return [" ".join(own) for own in found]
+def _lists(ids_by_event: list[list[str]]) -> list[str]:
+    return [" ".join(ids) for ids in ids_by_event]
 
 
 def measured(work: Work) -> dict[str, Any]:
-    """The microseconds an item of the best round, and the hash of the answers."""
+    """Return the microseconds an item of the best round, and the hash of the answers."""
     items, act, answers = work
-    found = act()
-    digest = hashlib.sha256("\n".join(answers(found)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("\n".join(answers(act())).encode()).hexdigest()[:16]
     best = float("inf")
     for _ in range(ROUNDS):
         spent, runs = 0.0, 0
-        while spent < _ROUND_S / ROUNDS or not runs:
+        while spent < _TOTAL_S / ROUNDS or not runs:
             begin = time.perf_counter()
             act()
             took = time.perf_counter() - begin
@@ -192,12 +192,12 @@ def measured(work: Work) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do the workloads that the command line names."""
-    found = {}
+    """Run the workloads that the command line names."""
+    results = {}
     for name in sys.argv[1:]:
         for label, work in WORKLOADS[name]():
-            found[label] = measured(work)
-    sys.stdout.write(json.dumps(found))
+            results[label] = measured(work)
+    sys.stdout.write(json.dumps(results))
 
 
 if __name__ == "__main__":

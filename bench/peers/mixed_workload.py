@@ -1,4 +1,4 @@
-"""Subscriptions of a region, a kind, a range of prices and keywords; and events about them."""
+"""Draws subscriptions of a region, a kind, a price range and keywords, and matching events."""
 
 from __future__ import annotations
 
@@ -17,22 +17,19 @@ from fencepost import Matcher
 from fencepost.testing import Geometries
 
 SIDE_M = 100_000.0
-POINTS_OF_A_REGION = (5, 12)
+REGION_POINTS = (5, 12)  # minimum and maximum
 COVER = 1_000.0  # regions that a point is in, on average
 KINDS = 10
 PRICES = 1_000
 WORDS = 3_000
-WORDS_ASKED = (1, 2)
-WORDS_SAID = 15  # of an event, besides those of the subscription that it is about
-_CHUNK = 50_000  # subscriptions whose texts are in memory at once
+REQUIRED_WORDS = (1, 2)  # of a subscription: minimum and maximum
+EXTRA_WORDS = 15  # of an event, beside the words of the subscription that it matches
+_CHUNK_ROWS = 50_000  # subscriptions whose texts are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
-    """Subscriptions as columns.
-
-    words, word_start : numbers of words, those of row k from `word_start[k]` on.
-    """
+class Subscriptions:
+    """Subscriptions as columns; row k has words[word_start[k]:word_start[k + 1]]."""
 
     regions: Geometries
     kinds: NDArray[np.int64]
@@ -45,38 +42,38 @@ class Questions:
         return len(self.regions)
 
     def word_lists(self, begin: int = 0, end: int | None = None) -> list[list[str]]:
-        """The words of some rows."""
+        """Return the words of the rows from `begin` to `end`."""
         starts = self.word_start[begin : None if end is None else end + 1].tolist()
         texts = [f"w{word}" for word in self.words[starts[0] : starts[-1]].tolist()]
         return [texts[a - starts[0] : b - starts[0]] for a, b in pairwise(starts)]
 
     def expressions(self, begin: int, end: int) -> Iterator[str]:
-        """Some rows in CQL2."""
+        """Yield the rows from `begin` to `end` as CQL2."""
         regions = shapely.to_wkt(self.regions[begin:end], rounding_precision=1)
         columns = (self.kinds, self.low, self.high)
         values = zip(*(column[begin:end].tolist() for column in columns), strict=True)
         for region, (kind, low, high), words in zip(
             regions, values, self.word_lists(begin, end), strict=True
         ):
-            asked = ", ".join(f"'{word}'" for word in words)
+            keywords = ", ".join(f"'{word}'" for word in words)
             yield (
                 f"S_INTERSECTS(geometry, {region}) AND kind = 'k{kind}' AND price BETWEEN {low} "
-                f"AND {high} AND A_CONTAINS(words, ({asked}))"
+                f"AND {high} AND A_CONTAINS(words, ({keywords}))"
             )
 
     def subscribe(self, matcher: Matcher) -> None:
-        """Leave them all with a matcher."""
-        for begin in range(0, len(self), _CHUNK):
-            end = min(begin + _CHUNK, len(self))
+        """Add all subscriptions to a matcher."""
+        for begin in range(0, len(self), _CHUNK_ROWS):
+            end = min(begin + _CHUNK_ROWS, len(self))
             ids = [str(row) for row in range(begin, end)]
             matcher.subscribe_many(
                 pa.table({"id": ids, "expression": list(self.expressions(begin, end))})
             )
-            matcher.view().snapshot()  # compiles these, so that they are not kept as objects
+            matcher.view().snapshot()  # compiles these rows, which frees their objects
 
 
 @dataclass(frozen=True, slots=True)
-class Happenings:
+class Events:
     """Events as columns."""
 
     points: NDArray[np.float64]
@@ -86,21 +83,21 @@ class Happenings:
 
     @property
     def values(self) -> dict[str, list[Any]]:
-        """All but the places."""
+        """The attributes other than the geometry, by name."""
         return {"kind": self.kinds, "price": self.prices, "words": self.words}
 
 
-def questions(rng: np.random.Generator, count: int) -> Questions:
-    """Draw subscriptions; the fewer they are the larger, so that as many are about a point."""
+def draw_subscriptions(rng: np.random.Generator, count: int) -> Subscriptions:
+    """Draw subscriptions; fewer of them have larger regions, so a point is in equally many."""
     middles = rng.random((count, 2)) * SIDE_M
     cover = min(COVER, count / 20)
-    raw = stars(rng, middles, spread(rng, count, cover) * SIDE_M**2, POINTS_OF_A_REGION)
-    # As their texts have them, so that all methods get the same numbers.
+    raw = stars(rng, middles, spread(rng, count, cover) * SIDE_M**2, REGION_POINTS)
+    # Rounded like the texts, so that all methods get the same numbers.
     regions = shapely.from_wkt(shapely.to_wkt(raw, rounding_precision=1))
     low = rng.integers(0, PRICES * 4 // 5, count)
-    sizes = rng.integers(WORDS_ASKED[0], WORDS_ASKED[1] + 1, count)
+    sizes = rng.integers(REQUIRED_WORDS[0], REQUIRED_WORDS[1] + 1, count)
     start = np.concatenate(([0], np.cumsum(sizes)))
-    return Questions(
+    return Subscriptions(
         regions,
         rng.integers(0, KINDS, count),
         low,
@@ -110,30 +107,30 @@ def questions(rng: np.random.Generator, count: int) -> Questions:
     )
 
 
-def happenings(rng: np.random.Generator, asked: Questions, count: int) -> Happenings:
-    """Draw events, each of which answers one subscription at least."""
-    rows = rng.integers(0, len(asked), count)
-    box = shapely.bounds(asked.regions[rows])
-    inside = shapely.get_coordinates(shapely.point_on_surface(asked.regions[rows]))
+def draw_events(rng: np.random.Generator, subscriptions: Subscriptions, count: int) -> Events:
+    """Draw events, each of which matches at least one subscription."""
+    rows = rng.integers(0, len(subscriptions), count)
+    regions = subscriptions.regions[rows]
+    box = shapely.bounds(regions)
+    inside = shapely.get_coordinates(shapely.point_on_surface(regions))
     near = inside + rng.normal(0, 0.1, (count, 2)) * (box[:, 2:] - box[:, :2])
-    held = shapely.contains_xy(asked.regions[rows], near)
-    prices = asked.low[rows] + rng.integers(0, 1 << 30, count) % (
-        asked.high[rows] - asked.low[rows] + 1
-    )
-    extra = _words(rng, count * WORDS_SAID).reshape(count, -1).tolist()
-    own = asked.words, asked.word_start
-    words = [
-        [f"w{word}" for word in sorted({*own[0][own[1][row] : own[1][row + 1]].tolist(), *more})]
-        for row, more in zip(rows.tolist(), extra, strict=True)
-    ]
-    return Happenings(
-        np.where(held[:, None], near, inside),
-        [f"k{kind}" for kind in asked.kinds[rows].tolist()],
+    is_inside = shapely.contains_xy(regions, near)
+    low, high = subscriptions.low[rows], subscriptions.high[rows]
+    prices = low + rng.integers(0, 1 << 30, count) % (high - low + 1)
+    extra = _words(rng, count * EXTRA_WORDS).reshape(count, -1).tolist()
+    start = subscriptions.word_start
+    words = []
+    for row, extra_words in zip(rows.tolist(), extra, strict=True):
+        required = subscriptions.words[start[row] : start[row + 1]].tolist()
+        words.append([f"w{word}" for word in sorted({*required, *extra_words})])
+    return Events(
+        np.where(is_inside[:, None], near, inside),
+        [f"k{kind}" for kind in subscriptions.kinds[rows].tolist()],
         prices.tolist(),
         words,
     )
 
 
 def _words(rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-    """Numbers of words by Zipf's law."""
+    """Return random numbers of words by Zipf's law."""
     return (WORDS ** rng.random(count)).astype(np.int64)

@@ -107,7 +107,7 @@ def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
             assert own["events"] > 0
             assert own["min_ms"] > 0
     paths = report.write(found, tmp_path / "out")
-    assert [path.stem for path in paths] == [name] * 4
+    assert [path.stem for path in paths] == [name] * 3
     assert [path.suffix for path in paths] == [".json", ".md", ".png"]
     read = json.loads(paths[0].read_text(encoding="utf-8"))
     assert read["seed"] == 1
@@ -150,7 +150,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert [(one["name"], one["seed"]) for one in found] == [("taxi", 3), ("mixed", 3)]
-    assert len(list(tmp_path.glob("taxi.*"))) == len(list(tmp_path.glob("mixed.*"))) == 4
+    assert len(list(tmp_path.glob("taxi.*"))) == len(list(tmp_path.glob("mixed.*"))) == 3
     shown = runner.invoke(entry_point.app, [*asked, "--out", str(tmp_path)])
     assert "Goals" in shown.stdout
     assert "NOT MEASURED: PostGIS." in shown.stdout

@@ -137,9 +137,9 @@ def regions(
 ) -> None:
     """Repeat the experiments of the paper on regions, beside Shapely and our engine.
 
-    Figures 4a, 4b and 5 and table 3 of Konstantinidis, Carzaniga and Wolf;
-    `growth` and `large` are ours. Each is written as JSON, Markdown and PNG.
-    Real maps are read from the folder that FENCEPOST_DATA names.
+    Figures 4a, 4b and 5 and table 3 are those of Konstantinidis, Carzaniga and
+    Wolf; `growth` and `large` are not in the paper. Each figure is written as
+    JSON, Markdown and PNG. FENCEPOST_DATA names the folder of real maps.
 
     [bold]Examples[/bold]
       fencepost bench regions --quick --out /tmp/regions
@@ -198,9 +198,9 @@ def spatiotextual(
 ) -> None:
     """Repeat the experiments of the paper on words and rectangles, beside our engine.
 
-    Table 1 and figures 6 to 10 of Li, Wang, Wang and Feng; `contest`,
-    `million`, `spread` and `text` are ours. Each is written as JSON, Markdown
-    and PNG. Real venues are read from the folder that FENCEPOST_DATA names.
+    Table 1 and figures 6 to 10 are those of Li, Wang, Wang and Feng; `contest`,
+    `million`, `spread` and `text` are not in the paper. Each figure is written as
+    JSON, Markdown and PNG. FENCEPOST_DATA names the folder of real venues.
 
     [bold]Examples[/bold]
       fencepost bench spatiotextual --quick --out /tmp/spatiotextual
@@ -228,13 +228,13 @@ def events(
 ) -> None:
     """Repeat the experiments of the paper on events in space, beside our engine.
 
-    Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
-    figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
-    and their optimised version and of ours, at ten sizes up to the scale. Ours
-    are `buses`, the events that buses among a thousand fences need not send, and
-    `members`, the cost of an event while a million others are live. Each is
-    written as JSON, Markdown and PNG. Real positions are read from the folder
-    that FENCEPOST_DATA names.
+    `taxi` (empty taxis near users, figure 5) and `shop` (customers near shops,
+    figure 6) are those of Hu, Jin, Chen, Zhang and Zhuo: time and memory of the
+    standard version, the optimised version and our engine, at ten sizes up to the
+    scale. Two figures are not in the paper: `buses` counts the events that buses
+    among a thousand fences need not send, and `members` times an event while up to
+    a million other events wait for partners. Each figure is written as JSON,
+    Markdown and PNG. FENCEPOST_DATA names the folder of real positions.
 
     [bold]Examples[/bold]
       fencepost bench events --quick --out /tmp/events

@@ -52,7 +52,7 @@ def read(source: str | None, max_count: int, seed: int) -> Positions:
     """
     if source is None:
         source = "real" if data.exists(LAYER) else "synthetic"
-    return _real(most) if source == "real" else made_up(most, seed)
+    return _real(max_count) if source == "real" else made_up(max_count, seed)
 
 
 def _real(max_count: int) -> Positions:

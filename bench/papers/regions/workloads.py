@@ -103,8 +103,8 @@ def of_layer(seed: int, layer: MapLayer, source: str, share: float = 1.0) -> Wor
     """
     count = max(8, round(layer.published_count * share))
     if source == "synthetic":
-        made = small(seed, count)
-        return Workload(layer.name, made.regions, made.relations, "synthetic small regions")
+        workload = small(seed, count)
+        return Workload(layer.name, workload.regions, workload.relations, "synthetic small regions")
     if not data.exists(layer.layer):
         raise FencepostError(
             f"there is no {layer.layer}.parquet in {data.folder()}: name its folder in "
@@ -116,7 +116,7 @@ def of_layer(seed: int, layer: MapLayer, source: str, share: float = 1.0) -> Wor
 
 
 def real_data_is_there() -> bool:
-    """Whether all map layers can be read."""
+    """Return whether all map layers exist."""
     return all(data.exists(layer.layer) for layer in MAP_LAYERS)
 
 

@@ -128,8 +128,8 @@ def spread(seed: int, count: int) -> Workload:
     return _draw_workload(rng, "evenly spread", count, places.Anywhere(), topics, SMALL, origin)
 
 
-def venues_are_there() -> bool:
-    """Whether the venues can be read."""
+def venues_exist() -> bool:
+    """Return whether the data of venues exist."""
     return data.exists(places.VENUES)
 
 

@@ -29,10 +29,10 @@ def _checked_out(revision: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="fencepost-turns-") as folder:
         archive = Path(folder) / "files.tar"
         command = ["git", "-C", str(_CHECKOUT), "archive", "-o", str(archive), revision, "src"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if completed.returncode:
             raise FencepostError(
-                f"git has no files of {revision!r:.60}: {done.stderr.strip()}; give a revision "
+                f"git has no files of {revision!r:.60}: {completed.stderr.strip()}; give a revision "
                 "that this clone holds"
             )
         subprocess.run(["tar", "-xf", str(archive), "-C", folder], check=True)
@@ -43,10 +43,12 @@ def _run_workload(folder: Path, name: str) -> Result:
     """Run a workload with the sources in a folder, in a new process."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     command = [sys.executable, str(_WORKLOADS_SCRIPT), name]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise FencepostError(f"the workload {name} failed:\n{done.stderr[-2_000:]}")
-    result: Result = json.loads(done.stdout)
+    completed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    if completed.returncode:
+        raise FencepostError(f"the workload {name} failed:\n{completed.stderr[-2_000:]}")
+    result: Result = json.loads(completed.stdout)
     return result
 
 

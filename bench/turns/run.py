@@ -32,8 +32,8 @@ def _checked_out(revision: str) -> Iterator[Path]:
         completed = subprocess.run(command, capture_output=True, text=True, check=False)
         if completed.returncode:
             raise FencepostError(
-                f"git has no files of {revision!r:.60}: {completed.stderr.strip()}; give a revision "
-                "that this clone holds"
+                f"git has no files of {revision!r:.60}: {completed.stderr.strip()}; give a "
+                "revision that this clone holds"
             )
         subprocess.run(["tar", "-xf", str(archive), "-C", folder], check=True)
         yield Path(folder)

@@ -106,13 +106,13 @@ class Stage:
         self.service.broker.publish(1, table, bodies).result(WAIT_S)
 
     def endpoint(self, name: str) -> Endpoint:
-        with self.service.database.reading() as connection:
+        with self.service.database.reader() as connection:
             found = endpoint_rows.endpoint(connection, self.numbers[name])
         assert found is not None
         return found
 
     def letters(self) -> list[DeadLetter]:
-        with self.service.database.reading() as connection:
+        with self.service.database.reader() as connection:
             return endpoint_rows.dead_letters(connection, 1)
 
     def run(self, carrier: Scripted, chance: Callable[[], float] = lambda: 1.0) -> Dispatcher:

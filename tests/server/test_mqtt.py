@@ -359,7 +359,7 @@ def test_what_is_no_broker_is_refused(given: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=30).filter(lambda text: text.isprintable()))
-def test_every_subscriber_has_one_topic(name: str) -> None:
+def test_all_subscribers_has_one_topic(name: str) -> None:
     topic = default_topic("acme", name)
     assert validate_topic(topic, "acme") == topic
     assert topic.count("/") == 3

@@ -91,7 +91,7 @@ class Map:
             }
 
 
-def test_a_map_has_every_subscription_and_its_places(server: Running) -> None:
+def test_a_map_has_active_subscriptions_and_its_places(server: Running) -> None:
     subscribe(server, "box", "S_INTERSECTS(geometry, BBOX(1, 2, 3, 4)) AND kind = 'taxi'")
     subscribe(server, "circle", "S_DWITHIN(geometry, POINT(5 6), 700)", subscriber="me")
     subscribe(

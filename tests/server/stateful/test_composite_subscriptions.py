@@ -196,7 +196,7 @@ def test_events_may_go_from_the_log_before_a_restart(tmp_path: Path) -> None:
         server.service.broker.change(lambda transaction: delete_events(transaction, 2)).result(
             WAIT_S
         )
-        with server.service.database.reading() as connection:
+        with server.service.database.reader() as connection:
             assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     with running(tmp_path, space="planar") as server:
         publish(server, event("rider", 2, 0, 0))

@@ -111,7 +111,7 @@ def test_rules_without_subscriptions_are_forgotten(plane: Running) -> None:
     track(plane, "depot", DEPOT, {**ENTER_EXIT, "refresh": True})
     publish(plane, at(0, 5))
     rows = "SELECT count(*) FROM state"
-    with plane.service.database.reading() as connection:
+    with plane.service.database.reader() as connection:
         assert connection.execute(rows).fetchone() == (2,)
     track(plane, "depot", DEPOT, {**ENTER_EXIT, "debounce_s": 5})
     publish(plane, at(1, 5), at(10, 5))
@@ -121,7 +121,7 @@ def test_rules_without_subscriptions_are_forgotten(plane: Running) -> None:
         ("enter", 7, "depot", "movement"),
     ]
     plane.http.delete("/v1/subscriptions/depot")
-    with plane.service.database.reading() as connection:
+    with plane.service.database.reader() as connection:
         assert connection.execute(rows).fetchone() == (0,)
 
 

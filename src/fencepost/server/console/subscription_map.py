@@ -162,7 +162,7 @@ class TenantMap:
             if not stale:
                 return
             version = self._version + 1
-            with self._database.reading() as connection:
+            with self._database.reader() as connection:
                 found = {
                     id: subscription_rows.subscription(connection, self._tenant, id) for id in stale
                 }

@@ -49,7 +49,7 @@ class Outbox:
         def work(transaction: Transaction) -> None:
             if acknowledged:
                 transaction.acknowledge({tried.subscriber: acknowledged})
-            endpoint_rows.note_attempt(transaction.connection, tried)
+            endpoint_rows.update_delivery_state(transaction.connection, tried)
             if dead_letter is not None:
                 endpoint_rows.add_dead_letter(
                     transaction.connection,

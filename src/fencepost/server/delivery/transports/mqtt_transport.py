@@ -18,7 +18,7 @@ from fencepost.server.delivery.transports.transport import Transport
 from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Endpoint, Json
 from fencepost.server.service import Service
-from fencepost.store.database import setting
+from fencepost.store.database import ensure_setting
 
 
 class Mqtt(Json, tag_field="kind", tag="mqtt"):
@@ -92,4 +92,6 @@ class MqttTransport(Transport[Mqtt]):
 
 def _identifier(transaction: Transaction) -> str:
     """The name of this server's session at a broker, chosen once."""
-    return setting(transaction.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}")
+    return ensure_setting(
+        transaction.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}"
+    )

@@ -50,7 +50,7 @@ async def add_key(context: RequestContext, body: NewKey) -> Key:
             transaction.connection, caller.tenant_name, body.scopes, body.name, transaction.now, end
         )
     )
-    key = service.database.read(api_keys.key_of, made, -1)
+    key = service.database.read(api_keys.find_key, made, -1)
     assert key is not None
     found = Key.of(key)
     found.key = made
@@ -169,7 +169,7 @@ def _depths(service: Service, caller: Caller) -> list[tuple[str, int]]:
 def _lags(service: Service, caller: Caller, names: Iterable[str]) -> dict[str, float]:
     """How old the first unread message is, of those of some subscribers who have any."""
     numbers = service.tenant_subscriptions(caller).subscribers
-    with service.database.reading() as connection:
+    with service.database.reader() as connection:
         oldest = {name: event_log.oldest_unread(connection, numbers[name]) for name in names}
     return {name: service.age_s(at) for name, at in oldest.items() if at is not None}
 

@@ -78,7 +78,7 @@ async def matches_of_event(context: RequestContext, query: PageLimit) -> Matches
     position, tenant = parse_position(context.id), context.caller.tenant
 
     def read() -> list[Match] | None:
-        with context.service.database.reading() as connection:
+        with context.service.database.reader() as connection:
             if position is None or event_log.event(connection, tenant, position) is None:
                 return None
             rows = event_log.messages_about(connection, tenant, position, query.limit + 1)
@@ -93,7 +93,7 @@ async def matches_of_subscription(context: RequestContext, query: PageLimit) -> 
     tenant, id = context.caller.tenant, context.id
 
     def read() -> list[Match] | None:
-        with context.service.database.reading() as connection:
+        with context.service.database.reader() as connection:
             one = stored.subscription(connection, tenant, id)
             if one is None:
                 return None

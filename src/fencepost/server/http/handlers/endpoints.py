@@ -114,10 +114,10 @@ async def _publish_again(context: RequestContext, letter: DeadLetter) -> None:
     if bad or not len(events.table):
         reason = bad[0].reason if bad else "it holds no event"
         raise RequestError(422, f"it cannot be used as it is: {reason}; publish it anew, put right")
-    # The name lets it be taken once, also where the next step does not come about.
-    name = f"dead letter {letter.number}"
+    # Published once, even if removing the dead letter fails and the request is sent again.
+    key = f"dead letter {letter.number}"
     published = await service.wait_for(
-        service.broker.publish(tenant, events.table, events.bodies, name=name)
+        service.broker.publish(tenant, events.table, events.bodies, idempotency_key=key)
     )
     if published.rejected:
         raise RequestError(422, f"it cannot be used as it is: {published.rejected[0].reason}")

@@ -67,7 +67,7 @@ async def publish(context: RequestContext, headers: PublishHeaders) -> PublishRe
             context.caller.tenant,
             events.table,
             events.bodies,
-            name=headers.idempotency_key or None,
+            idempotency_key=headers.idempotency_key or None,
         )
         published = await service.wait_for(future)
     else:

@@ -84,7 +84,7 @@ async def one(context: RequestContext) -> Subscriber:
 def _subscriber(context: RequestContext, name: str) -> Subscriber:
     service = context.service
     subscriber = service.subscriber_number(context.caller, name)
-    with service.database.reading() as connection:
+    with service.database.reader() as connection:
         oldest = event_log.oldest_unread(connection, subscriber)
         endpoint = endpoint_rows.endpoint(connection, subscriber)
         acknowledged = event_log.acknowledged(connection, subscriber)

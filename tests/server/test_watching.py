@@ -19,7 +19,7 @@ from websockets.typing import Subprotocol
 
 from fencepost.geometry import Space
 from fencepost.server.broker.transaction import CommittedChanges, CommittedMessage
-from fencepost.server.console.live_feed import MOST_WAITING, LiveFeed
+from fencepost.server.console.live_feed import MAX_QUEUED_EVENTS, LiveFeed
 from fencepost.server.console.map_shapes import AWAY, ShapeKind, shapes_of, summary_of
 from fencepost.server.http.schemas import OmittedCounts
 from fencepost.store.event_log import NewMessage
@@ -169,7 +169,7 @@ def test_a_map_that_follows_random_changes_is_as_a_fresh_one(server: Running) ->
 def test_a_map_that_nobody_looks_at_is_forgotten_and_made_anew(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencepost.server.console.subscription_map._MOST_STALE", 5)
+    monkeypatch.setattr("fencepost.server.console.subscription_map._MAX_STALE", 5)
     subscribe(server, "a")
     seen = Map()
     seen.load(server)
@@ -293,8 +293,8 @@ def test_a_watcher_who_does_not_read_costs_a_bounded_memory() -> None:
             watching.push(CommittedChanges([CommittedMessage(message, "{}")], events, [(1, "a")]))
         frame = await watcher.next()
         assert frame is not None
-        assert [one.position for one in frame.events] == [*range(5_001 - MOST_WAITING, 5_001)]
-        assert frame.left_out == OmittedCounts(5_000 - MOST_WAITING, 5_000 - MOST_WAITING)
+        assert [one.position for one in frame.events] == [*range(5_001 - MAX_QUEUED_EVENTS, 5_001)]
+        assert frame.left_out == OmittedCounts(5_000 - MAX_QUEUED_EVENTS, 5_000 - MAX_QUEUED_EVENTS)
         watching.close(1, watcher)
         assert len(watching) == 0
         watching.close_all()

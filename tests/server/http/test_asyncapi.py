@@ -82,7 +82,7 @@ def test_every_socket_and_stream_is_described(server: Running) -> None:
         for operation in OPERATIONS
         if any(
             isinstance(answer, Content) and "text/event-stream" in answer.types
-            for answer in operation.answers.values()
+            for answer in operation.responses.values()
         )
     }
     assert sockets

@@ -48,7 +48,7 @@ def test_nothing_is_sent_once_regions_may_be_wrong(tmp_path: Path, is_void: bool
         publishers = Publishers(service)
         socket = await frames.socket()
         publisher = publishers.open(socket, caller, await publishers.regions(1))
-        await publisher.take('{"ping": 7}')
+        await publisher.receive('{"ping": 7}')
         if is_void:
             publishers.close_all()
         answers, tells = map(asyncio.ensure_future, publisher.senders())
@@ -58,7 +58,7 @@ def test_nothing_is_sent_once_regions_may_be_wrong(tmp_path: Path, is_void: bool
         assert not answers.done()
         assert tells.done() == is_void
         if is_void:
-            assert tells.result() == (1012, "subscriptions were read anew; connect again")
+            assert tells.result() == (1012, "subscriptions were reloaded; connect again")
         for task in (answers, tells):
             task.cancel()
         publisher.close()

@@ -65,7 +65,7 @@ def test_messages_are_posted_in_order_signed_and_acknowledged(tmp_path: Path, ba
         assert shown["acknowledged"] == 30
         assert shown["endpoint"]["failures"] == 0
         assert "secret" not in str(shown)
-        assert "fencepost_posted_total 30" in server.http.get("/metrics").text
+        assert "fencepost_delivered_total 30" in server.http.get("/metrics").text
 
 
 def test_messages_that_waited_are_posted_when_an_endpoint_is_set(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def export_backup(folder: Path, out: Path, now: int, *, replace: bool = False) -
     except sqlite3.Error as error:
         raise StoreError(f"{folder / DATABASE_FILE} cannot be copied: {error}") from error
     except OSError as error:
-        raise StoreError(f"{out} cannot be written: {error.strerror}; name another") from error
+        raise StoreError(f"{out} cannot be written: {error.strerror}; name another file") from error
     finally:
         copy.unlink(missing_ok=True)
     return manifest

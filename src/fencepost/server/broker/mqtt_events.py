@@ -30,7 +30,7 @@ from fencepost.store import api_keys, endpoint_rows
 from fencepost.store.database import check_writable
 
 _BUSY_PAUSE_S = 0.1
-_SMALL_PAYLOAD = 4_096  # bytes that are parsed in the event loop instead of a thread
+_MAX_INLINE_BYTES = 4_096  # of payloads that are parsed in the event loop, not in a thread
 _MAX_ATTEMPTS = 2
 _MAX_DEAD_LETTERS = 100  # of one payload
 _MAX_DEAD_LETTER_CHARS = 65_536
@@ -39,7 +39,7 @@ _logger = logging.getLogger("fencepost")
 
 
 class RejectedPayload(NamedTuple):
-    """A payload, or a row of one, that cannot be used, and the reason."""
+    """A payload or a row that cannot be used, and the reason."""
 
     reason: str
     body: str
@@ -79,7 +79,7 @@ class MqttEvents:
             return asyncio.gather()
         payload = bytes(message.payload)
         limits, space = self._service.settings.limits, self._service.space
-        if len(payload) < _SMALL_PAYLOAD:
+        if len(payload) < _MAX_INLINE_BYTES:
             events, rejected = parse_payload(payload, limits, space)
         else:
             events, rejected = await asyncio.to_thread(parse_payload, payload, limits, space)
@@ -221,7 +221,7 @@ def _truncated_text(payload: bytes) -> str:
 
 
 def _idempotency_key(message: Message) -> str | None:
-    """Return the idempotency key that the publisher gave, if there is one."""
+    """Return the idempotency key of a message, or None."""
     for name, value in getattr(message.properties, "UserProperty", ()):
         if name == _IDEMPOTENCY_PROPERTY and 0 < len(value) <= 200:
             return str(value)

@@ -69,7 +69,7 @@ class TenantMap:
         self._database = database
         self._tenant = tenant
         self._space = space
-        self._lock = threading.Lock()  # guards the attributes below; held briefly
+        self._lock = threading.Lock()  # held briefly, while the attributes below change
         self._build_lock = threading.Lock()  # held while rows are read from the database
         self._stale: dict[str, None] = {}
         self._must_rebuild = False

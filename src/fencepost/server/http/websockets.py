@@ -31,7 +31,7 @@ class SocketSession(Protocol):
     """The handler of one open socket."""
 
     def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
-        """Return the tasks that send frames; the socket is closed when a task ends."""
+        """Return coroutines that send frames; the socket is closed when any of them ends."""
 
     async def receive(self, frame: str | None) -> None:
         """Handle a frame, None if it is binary. A `FencepostError` closes the socket."""

@@ -167,7 +167,7 @@ export class Client {
     }
   }
 
-  /** Yield batches of messages of one connection; the first, empty one when it is open. */
+  /** Yield batches of messages of one connection, and an empty batch once it is open. */
   async *_stream(subscriber, since, signal) {
     const query = since === undefined ? "" : `?since=${since}`;
     const path = `/v1/subscribers/${segment(subscriber)}/stream${query}`;

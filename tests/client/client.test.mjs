@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 const { Client, RequestRefused, Unreachable } = await import(process.env.CLIENT);
 const url = process.env.SERVER;
-const client = new Client(`${url}/`, { patienceMs: 5_000 });
+const client = new Client(`${url}/`, { retryTimeoutMs: 5_000 });
 const taxis = (from, to) =>
   Array.from({ length: to - from }, (_, n) => ({ kind: "taxi", number: from + n }));
 
@@ -101,7 +101,7 @@ test("keys", async () => {
 
 test("a server that is not there", async () => {
   const told = [];
-  const nowhere = new Client("http://127.0.0.1:9", { patienceMs: 100, log: (one) => told.push(one) });
+  const nowhere = new Client("http://127.0.0.1:9", { retryTimeoutMs: 100, log: (one) => told.push(one) });
   await assert.rejects(nowhere.publish({}), Unreachable);
   await assert.rejects(take(nowhere.messages("me"), 1), Unreachable);
   assert.match(told[0], /trying again/);

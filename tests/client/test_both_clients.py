@@ -224,9 +224,9 @@ def test_any_name_can_be_used(client: Any) -> None:
 
 
 def test_addresses(make_client: Any, server: Running) -> None:
-    with pytest.raises(fp.FencepostError, match="as in http"):
+    with pytest.raises(fp.FencepostError, match="has the form http"):
         make_client("localhost:8080")
-    with pytest.raises(fp.FencepostError, match="a key is"):
+    with pytest.raises(fp.FencepostError, match="a key has the form"):
         make_client(server.url, "fp_é")
     with make_client(server.url + "/", " \n") as client:
         assert client.stats()["tenant"] == "default"
@@ -301,7 +301,7 @@ def test_a_busy_server_is_waited_for(
     logger.addHandler(clock)
     try:
         with running(tmp_path / "data") as server, make_client(server.url) as client:
-            monkeypatch.setattr(server.service, "rates", rates)
+            monkeypatch.setattr(server.service, "rate_limiter", rates)
             client.subscribe("me", TAXI)
             assert client.publish(taxis(1)).accepted == 1
     finally:

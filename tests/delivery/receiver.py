@@ -1,4 +1,4 @@
-"""A real receiver of webhooks on loopback, which answers as it is told."""
+"""`receiving`: runs a real receiver of webhooks on loopback, with given responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.waiting import WAIT_S
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was posted."""
+    """A request that was posted."""
 
     path: str
     headers: dict[str, str]
@@ -25,14 +25,14 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The CloudEvents in it, one or many."""
-        found = json.loads(self.body)
-        return found if isinstance(found, list) else [found]
+        """The CloudEvents of the request."""
+        value = json.loads(self.body)
+        return value if isinstance(value, list) else [value]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to it."""
+    """The response to a request."""
 
     status: int = 204
     headers: dict[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Answer:
 
 
 class Receiver:
-    """Keeps what was posted, in its order."""
+    """Queues the requests that were posted."""
 
     def __init__(self, answer: Callable[[Request], Answer], tls: ssl.SSLContext | None) -> None:
         self.requests: Queue[Request] = Queue()
@@ -54,12 +54,15 @@ class Receiver:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 request = Request(self.path, headers, body)
                 receiver.requests.put(request)
-                said = answer(request)
-                self.send_response(said.status)
-                for name, value in {"content-length": str(len(said.body)), **said.headers}.items():
+                response = answer(request)
+                self.send_response(response.status)
+                for name, value in {
+                    "content-length": str(len(response.body)),
+                    **response.headers,
+                }.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(said.body)
+                self.wfile.write(response.body)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -78,7 +81,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hook"
 
     def next(self) -> Request:
-        """The next request."""
+        """Return the next request."""
         return self.requests.get(timeout=WAIT_S)
 
     def close(self) -> None:
@@ -92,7 +95,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_: Any) -> None:
-        """A client that hangs up is none."""
+        """Ignore errors: clients may disconnect."""
 
 
 @contextmanager

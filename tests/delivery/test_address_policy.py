@@ -1,4 +1,4 @@
-"""Webhooks go to public addresses only, however an address is written or hidden."""
+"""Webhooks reach public addresses only, in every notation of an address."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("text", PRIVATE)
-def test_what_only_this_machine_or_its_neighbours_reach_is_not_public(text: str) -> None:
+def test_private_addresses(text: str) -> None:
     assert not is_public(ipaddress.ip_address(text))
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_what_everybody_reaches_is_public(text: str) -> None:
+def test_public_addresses(text: str) -> None:
     assert is_public(ipaddress.ip_address(text))
 
 
 @given(st.ip_addresses())
-def test_what_is_public_is_global_to_python_too(
+def test_public_addresses_are_global_to_python_too(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     if is_public(address):
@@ -56,18 +56,18 @@ def test_what_is_public_is_global_to_python_too(
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_within_another_is_as_public_as_itself(address: ipaddress.IPv4Address) -> None:
+def test_embedded_addresses_are_classified_like_plain_ones(address: ipaddress.IPv4Address) -> None:
     number = int(address)
-    for hidden in (
+    for embedded in (
         (0xFFFF << 32) | number,
         (0x0064_FF9B << 96) | number,
         (0x2002 << 112) | (number << 80) | 1,
     ):
-        assert is_public(ipaddress.IPv6Address(hidden)) == is_public(address)
+        assert is_public(ipaddress.IPv6Address(embedded)) == is_public(address)
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("url", "canonical"),
     [
         ("https://example.org", "https://example.org/"),
         ("HTTPS://EXAMPLE.org:443/a?b=1", "https://example.org/a?b=1"),
@@ -77,13 +77,13 @@ def test_an_address_within_another_is_as_public_as_itself(address: ipaddress.IPv
         ("https://xn--bcher-kva.example/%20", "https://xn--bcher-kva.example/%20"),
     ],
 )
-def test_urls_are_read_in_one_way(given: str, read: str) -> None:
-    assert str(parse_webhook_url(given)) == read
-    assert parse_webhook_url(read) == parse_webhook_url(given)
+def test_urls_are_canonicalized(url: str, canonical: str) -> None:
+    assert str(parse_webhook_url(url)) == canonical
+    assert parse_webhook_url(canonical) == parse_webhook_url(url)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "url",
     [
         *("", "example.org", "//example.org/", "ftp://example.org/", "file:///etc/passwd"),
         *("gopher://example.org/", "javascript:1", "https://", "https:///x", "https://:443/"),
@@ -99,13 +99,13 @@ def test_urls_are_read_in_one_way(given: str, read: str) -> None:
         "http://a.org/" + "x" * 2_000,
     ],
 )
-def test_urls_that_could_be_read_in_two_ways_are_refused(given: str) -> None:
+def test_ambiguous_urls_are_rejected(url: str) -> None:
     with pytest.raises(ModelError):
-        parse_webhook_url(given)
+        parse_webhook_url(url)
 
 
 @given(st.text(max_size=60) | st.from_regex(r"https?://[^\s]{0,40}", fullmatch=True))
-def test_any_text_is_a_url_or_refused(text: str) -> None:
+def test_any_text_is_a_url_or_rejected(text: str) -> None:
     try:
         url = parse_webhook_url(text)
     except ModelError:
@@ -115,17 +115,17 @@ def test_any_text_is_a_url_or_refused(text: str) -> None:
 
 
 def addresses(policy: AddressPolicy, host: str) -> list[str]:
-    return [str(one) for one in asyncio.run(policy.resolve(host, 443))]
+    return [str(address) for address in asyncio.run(policy.resolve(host, 443))]
 
 
-def policy_of(*found: str, allow_private: bool = False) -> AddressPolicy:
+def policy_of(*resolved: str, allow_private: bool = False) -> AddressPolicy:
     async def resolve(host: str, port: int) -> Sequence[str]:
-        return found
+        return resolved
 
     return AddressPolicy(allow_private=allow_private, resolver=resolve)
 
 
-def test_every_address_of_a_name_is_looked_at() -> None:
+def test_every_address_of_a_name_is_checked() -> None:
     assert addresses(policy_of("1.1.1.1", "2606:4700::1"), "a.org") == ["1.1.1.1", "2606:4700::1"]
     for hidden in ("127.0.0.1", "::1", "fe80::1%eth0", "::ffff:10.0.0.1"):
         with pytest.raises(DeliveryError, match="private"):
@@ -135,13 +135,13 @@ def test_every_address_of_a_name_is_looked_at() -> None:
     assert addresses(policy_of("10.0.0.1", allow_private=True), "a.org") == ["10.0.0.1"]
 
 
-def test_a_refusal_does_not_tell_the_address() -> None:
-    with pytest.raises(DeliveryError) as refused:
+def test_errors_do_not_reveal_the_address() -> None:
+    with pytest.raises(DeliveryError) as error:
         addresses(policy_of("10.11.12.13"), "inside.example")
-    assert "10.11" not in str(refused.value)
+    assert "10.11" not in str(error.value)
 
 
-def test_the_resolver_of_the_system_knows_this_machine() -> None:
+def test_the_system_resolver() -> None:
     policy = AddressPolicy()
     with pytest.raises(FencepostError, match="private"):
         addresses(policy, "localhost")

@@ -1,4 +1,4 @@
-"""Post to a real receiver: what is sent, what answers mean, and who is never reached."""
+"""Webhooks are posted to a real receiver: requests, responses, and forbidden addresses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fencepost.store.endpoint_rows import Endpoint
 from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.waiting import WAIT_S
 
-CERTIFICATE = Path(__file__).parent / "hooks.example.pem"  # for this name, signed by itself
+CERTIFICATE = Path(__file__).parent / "hooks.example.pem"  # self-signed, for this host name
 SECRET = "fps_0123456789abcdef"
 TWO = [PendingMessage(1, 0, '{"id":"1"}'), PendingMessage(2, 0, '{"id":"2","x":"é"}')]
 
 
 def endpoint(url: str, failures: int = 0, **target: Any) -> Endpoint:
-    whole = {"url": url, "secret": SECRET, "headers": {}, "batch": 1, **target}
-    return Endpoint(1, 1, "me", "default", "webhook", whole, 0, failures, 0, 0, None, 0)
+    full_target = {"url": url, "secret": SECRET, "headers": {}, "batch": 1, **target}
+    return Endpoint(1, 1, "me", "default", "webhook", full_target, 0, failures, 0, 0, None, 0)
 
 
 def post(
@@ -57,13 +57,13 @@ def test_a_message_is_a_signed_cloud_event() -> None:
     fp.verify_webhook(SECRET, request.headers["fencepost-signature"], request.body)
 
 
-def test_messages_go_together_where_an_endpoint_wants_that() -> None:
+def test_messages_are_posted_in_batches() -> None:
     with receiving() as receiver:
         assert post(endpoint(receiver.url, batch=10), TWO) == DeliveryResult(Outcome.OK, 2)
         assert post(endpoint(receiver.url, batch=10), TWO[:1]) == DeliveryResult(Outcome.OK, 1)
         both, alone = receiver.next(), receiver.next()
     assert both.headers["content-type"].startswith("application/cloudevents-batch+json")
-    assert [one["id"] for one in both.messages] == ["1", "2"]
+    assert [message["id"] for message in both.messages] == ["1", "2"]
     fp.verify_webhook(SECRET, both.headers["fencepost-signature"], both.body)
     assert alone.body == b'[{"id":"1"}]'
 
@@ -85,26 +85,26 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
         (503, {"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, Outcome.FAILED, 50),
     ],
 )
-def test_what_an_answer_means(
+def test_the_outcome_of_a_status(
     status: int, headers: dict[str, str], outcome: Outcome, retry_after_s: float
 ) -> None:
     with receiving(lambda _: Answer(status, headers)) as receiver:
-        found = post(endpoint(receiver.url), clock_s=lambda: 10.0)
+        result = post(endpoint(receiver.url), clock_s=lambda: 10.0)
         assert receiver.next().path == "/hook"
-    assert (found.outcome, found.retry_after_s) == (outcome, retry_after_s)
-    assert found.outcome is Outcome.OK or str(status) in (found.problem or "")
-    assert found.delivered == (1 if outcome is Outcome.OK else 0)
+    assert (result.outcome, result.retry_after_s) == (outcome, retry_after_s)
+    assert result.outcome is Outcome.OK or str(status) in (result.problem or "")
+    assert result.delivered == (1 if outcome is Outcome.OK else 0)
 
 
-def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
+def test_messages_after_a_rejected_one_are_not_posted() -> None:
     three = [*TWO, PendingMessage(3, 0, '{"id":"3"}')]
 
     def answer(request: Request) -> Answer:
         return Answer(400 if b'"2"' in request.body else 204)
 
     with receiving(answer) as receiver:
-        found = post(endpoint(receiver.url), three)
-        assert (found.outcome, found.delivered) == (Outcome.REJECTED, 1)
+        result = post(endpoint(receiver.url), three)
+        assert (result.outcome, result.delivered) == (Outcome.REJECTED, 1)
         assert [receiver.next().messages[0]["id"] for _ in range(2)] == ["1", "2"]
         together = post(endpoint(receiver.url, batch=3), three)
         assert (together.outcome, together.delivered) == (Outcome.FAILED, 0)
@@ -121,81 +121,82 @@ def test_redirects_are_not_followed() -> None:
     with receiving() as inside:
         there = {"location": inside.url}
         with receiving(lambda _: Answer(307, there)) as receiver:
-            found = post(endpoint(receiver.url))
+            result = post(endpoint(receiver.url))
             receiver.next()
-        assert found.outcome is Outcome.MOVED
-        assert "redirects are not followed" in (found.problem or "")
+        assert result.outcome is Outcome.MOVED
+        assert "redirects are not followed" in (result.problem or "")
         assert inside.requests.empty()
 
 
-def test_answers_are_read_up_to_a_bound() -> None:
+def test_responses_are_read_up_to_a_limit() -> None:
     with receiving(lambda _: Answer(200, body=bytes(20 << 20))) as receiver:
         assert post(endpoint(receiver.url)).outcome is Outcome.OK
 
 
 def test_an_endpoint_that_does_not_answer_fails() -> None:
-    let_go = threading.Event()
+    released = threading.Event()
 
     def wait(_: Request) -> Answer:
-        let_go.wait(WAIT_S)
+        released.wait(WAIT_S)
         return Answer()
 
     with receiving(wait) as receiver:
-        found = post(endpoint(receiver.url), timeout_s=0.05)
-        let_go.set()
-    assert found.outcome is Outcome.FAILED
-    assert "within" in (found.problem or "")
+        result = post(endpoint(receiver.url), timeout_s=0.05)
+        released.set()
+    assert result.outcome is Outcome.FAILED
+    assert "within" in (result.problem or "")
 
 
-def test_nobody_at_a_port_fails() -> None:
+def test_a_closed_port_fails() -> None:
     with receiving() as receiver:
         url = receiver.url
-    found = post(endpoint(url))
-    assert found.outcome is Outcome.FAILED
-    assert "cannot be reached" in (found.problem or "")
+    result = post(endpoint(url))
+    assert result.outcome is Outcome.FAILED
+    assert "cannot be reached" in (result.problem or "")
 
 
 def resolving(*answers: Sequence[str]) -> Callable[[str, int], Any]:
-    """A resolver that says something else each time, as one that rebinds a name does."""
-    left = list(answers)
+    """Return a resolver with another result at each call, as in DNS rebinding."""
+    remaining = list(answers)
 
     async def resolve(host: str, port: int) -> Sequence[str]:
-        return left.pop(0) if len(left) > 1 else left[0]
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
     return resolve
 
 
-def test_a_name_that_is_bound_anew_reaches_nothing_private() -> None:
+def test_rebound_names_reach_no_private_address() -> None:
     with receiving() as receiver:
         policy = AddressPolicy(resolver=resolving(["1.1.1.1"], ["127.0.0.1"]))
-        asyncio.run(policy.resolve("rebound.example", receiver.port))  # when it is set: public
+        # Public when the endpoint is set.
+        asyncio.run(policy.resolve("rebound.example", receiver.port))
         to = endpoint(f"http://rebound.example:{receiver.port}/")
         for _ in range(3):
-            found = post(to, policy=policy)
-            assert found.outcome is Outcome.FAILED
-            assert "private" in (found.problem or "")
+            result = post(to, policy=policy)
+            assert result.outcome is Outcome.FAILED
+            assert "private" in (result.problem or "")
         mixed = AddressPolicy(resolver=resolving(["1.1.1.1", "127.0.0.1"]))
         assert "private" in (post(to, policy=mixed).problem or "")
         for literal in ("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."):
-            found = post(endpoint(f"http://{literal}:{receiver.port}/"), policy=AddressPolicy())
-            assert found.outcome is Outcome.FAILED, literal
-            assert "private" in (found.problem or ""), literal
+            result = post(endpoint(f"http://{literal}:{receiver.port}/"), policy=AddressPolicy())
+            assert result.outcome is Outcome.FAILED, literal
+            assert "private" in (result.problem or ""), literal
         assert receiver.requests.empty()
 
 
-def test_connections_go_to_the_address_that_was_looked_at() -> None:
-    asked: list[str] = []
+def test_connections_use_the_checked_address() -> None:
+    resolved: list[str] = []
 
     async def resolve(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
-        return ["127.0.0.9", "127.0.0.1"]  # nobody is at the first
+        resolved.append(host)
+        return ["127.0.0.9", "127.0.0.1"]  # nothing listens at the first
 
     with receiving() as receiver:
         to = endpoint(f"http://hooks.example:{receiver.port}/x?y")
-        found = post(to, policy=AddressPolicy(allow_private=True, resolver=resolve))
+        result = post(to, policy=AddressPolicy(allow_private=True, resolver=resolve))
         request = receiver.next()
-    assert found.outcome is Outcome.OK
-    assert asked == ["hooks.example"]
+    assert result.outcome is Outcome.OK
+    assert resolved == ["hooks.example"]
     assert request.headers["host"] == f"hooks.example:{receiver.port}"
     assert request.path == "/x?y"
 
@@ -217,7 +218,7 @@ def test_tls_checks_the_name_not_the_address() -> None:
         assert receiver.requests.qsize() == 1
 
 
-def test_cookies_of_one_endpoint_are_not_another_s() -> None:
+def test_cookies_are_not_kept() -> None:
     def answer(request: Request) -> Answer:
         return Answer(204, {"set-cookie": "who=me"})
 
@@ -232,13 +233,13 @@ def test_cookies_of_one_endpoint_are_not_another_s() -> None:
         assert all("cookie" not in receiver.next().headers for _ in range(2))
 
 
-def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
-    """More of them than may be posted to at once; another tenant's are answered meanwhile."""
-    let_go = threading.Event()
+def test_slow_endpoints_do_not_delay_others() -> None:
+    """There are more slow requests than the limit; another tenant's request succeeds meanwhile."""
+    released = threading.Event()
 
     def answer(request: Request) -> Answer:
         if request.path == "/slow":
-            let_go.wait(WAIT_S)
+            released.wait(WAIT_S)
         return Answer()
 
     async def run(receiver: Receiver) -> None:
@@ -248,14 +249,14 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
             asyncio.create_task(webhooks.deliver(endpoint(slow, failures), TWO[:1]))
             for failures in [0] * 40 + [1] * 40
         ]
-        while receiver.requests.qsize() < 40:  # 32 that answered so far, 8 that failed before
+        while receiver.requests.qsize() < 40:  # 32 endpoints without failures, 8 that failed before
             await asyncio.sleep(0.01)
         quick = endpoint(receiver.url)
         other = Endpoint(2, 2, "you", "other", "webhook", quick.target, 0, 0, 0, 0, None, 0)
         assert (await webhooks.deliver(other, TWO[:1])).outcome is Outcome.OK
-        assert not any(one.done() for one in waiting)
-        let_go.set()
-        assert {one.outcome for one in await asyncio.gather(*waiting)} == {Outcome.OK}
+        assert not any(task.done() for task in waiting)
+        released.set()
+        assert {result.outcome for result in await asyncio.gather(*waiting)} == {Outcome.OK}
         await webhooks.close()
 
     with receiving(answer) as receiver:

@@ -1,4 +1,4 @@
-"""A server in a process of its own, which can be killed."""
+"""`Child`: a server in its own process, which can be killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ serve(settings, "127.0.0.1", 0, lambda address: print(address, flush=True))
 
 
 class Child:
-    """A server of a folder.
+    """A server in a child process.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Child:
         self.http = httpx.Client(base_url=self.url, timeout=WAIT_S)
 
     def kill(self) -> None:
-        """Kill it, as `kill -9` does."""
+        """Send SIGKILL."""
         self._process.kill()
 
-    def gone(self) -> None:
-        """Wait until it is gone."""
+    def close(self) -> None:
+        """Kill the process and wait until it ends."""
         self.http.close()
         self._process.kill()
         self._process.wait(WAIT_S)

@@ -1,4 +1,4 @@
-"""What tests of the server share."""
+"""Fixtures of the server's tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.server.serving import Running, running
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    """A server that lets everybody do everything, with a folder of its own."""
-    with running(tmp_path / "data") as found:
-        yield found
+    """Yield a server without keys, in a new folder."""
+    with running(tmp_path / "data") as server:
+        yield server

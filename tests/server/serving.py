@@ -1,4 +1,4 @@
-"""A real server in this process, on a port of its own."""
+"""`running`: runs a real server in this process, on a free port."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from tests.waiting import WAIT_S
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server that takes requests."""
+    """A running server."""
 
     url: str
     service: Service
     http: httpx.Client
 
     def key(self, *scopes: str, tenant: str = "default") -> str:
-        """A new key."""
-        made = self.service.broker.change(
+        """Add a key and return it."""
+        future = self.service.broker.change(
             lambda transaction: api_keys.add_key(
                 transaction.connection, tenant, scopes, "", transaction.now
             )
         )
-        return made.result(WAIT_S)
+        return future.result(WAIT_S)
 
     def client(self, key: str | None = None) -> httpx.Client:
-        """A client with a key of its own."""
+        """Return a client that sends a key."""
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=WAIT_S)
 
 
 @contextmanager
 def running(folder: Path, port: int = 0, **settings: Any) -> Iterator[Running]:
-    """Serve a folder; with `open_access` unless said otherwise."""
+    """Run a server on a folder, by default with `open_access`."""
     service = Service(Settings(folder, **{"open_access": True, **settings}))
     addresses: Queue[str] = Queue()
     server = Server(service, addresses.put)

@@ -42,47 +42,51 @@ pytestmark = [
 def browser() -> Iterator[Browser]:
     expect.set_options(timeout=1_000 * WAIT_S)
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
-        yield found
-        found.close()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
+        yield browser
+        browser.close()
 
 
 @contextmanager
 def console(
-    browser: Browser, server: Running, refused: tuple[str, ...] = (), **more: Any
+    browser: Browser, server: Running, statuses: tuple[str, ...] = (), **more: Any
 ) -> Iterator[Page]:
-    """The page of a server; nothing may go wrong in it, and nothing may go elsewhere.
+    """Open the console; fail on errors in the page and on requests to other hosts.
 
     Parameters
     ----------
-    refused : tuple of str
-        The statuses that the server may answer with: browsers log them as errors.
+    browser : Browser
+    server : Running
+    statuses : tuple of str
+        Error statuses that the server may return; browsers log them as errors.
+    **more
+        Options of the browser context.
     """
     settings = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **more}
     context = browser.new_context(**settings)
     page = context.new_page()
     page.set_default_timeout(1_000 * WAIT_S)
-    wrong: list[str] = []
-    expected = tuple(f"the server responded with a status of {one}" for one in refused)
+    problems: list[str] = []
+    expected = tuple(f"the server responded with a status of {status}" for status in statuses)
 
-    def logged(one: ConsoleMessage) -> None:
-        if one.type == "error" and not any(text in one.text for text in expected):
-            wrong.append(one.text)
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(text in message.text for text in expected):
+            problems.append(message.text)
 
-    page.on("console", logged)
-    page.on("pageerror", lambda one: wrong.append(str(one)))
-    page.on("request", lambda one: elsewhere(one.url))
-    page.on("websocket", lambda one: elsewhere(one.url))
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: check_host(request.url))
+    page.on("websocket", lambda request: check_host(request.url))
 
-    def elsewhere(url: str) -> None:
+    def check_host(url: str) -> None:
         local = (server.url, server.url.replace("http", "ws", 1), "data:", "blob:")
         if not url.startswith(local):
-            wrong.append(f"a request to {url}")
+            problems.append(f"a request to {url}")
 
     page.goto(server.url)
     try:
         yield page
-        assert wrong == []
+        assert problems == []
         assert page.evaluate("window.hurt") is None
     finally:
         context.close()
@@ -100,7 +104,7 @@ def centre_of_map(page: Page) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_draw_subscribe_publish_and_see_why(browser: Browser, server: Running) -> None:
+def test_draw_subscribe_publish_and_explain(browser: Browser, server: Running) -> None:
     with console(browser, server) as page:
         ready(page)
         page.locator("#tab-subscribe").click()
@@ -121,8 +125,8 @@ def test_draw_subscribe_publish_and_see_why(browser: Browser, server: Running) -
         page.locator("#new-subscriber").fill("me")
         page.get_by_role("button", name="Subscribe", exact=True).click()
         expect(page.locator("#detail-title")).to_have_text("drawn/by hand")
-        kept = server.http.get("/v1/subscriptions/drawn%2Fby hand").json()
-        assert kept["subscriber"] == "me"
+        stored_subscription = server.http.get("/v1/subscriptions/drawn%2Fby hand").json()
+        assert stored_subscription["subscriber"] == "me"
         page.wait_for_selector("#map[data-total='1']")
 
         page.locator("#tab-publish").click()
@@ -136,9 +140,9 @@ def test_draw_subscribe_publish_and_see_why(browser: Browser, server: Running) -
         page.keyboard.press("Escape")
 
         page.locator("#tab-live").click()
-        seen = page.locator("#seen .row.matched")
-        expect(seen).to_contain_text("kind: taxi's")
-        seen.click()
+        event_row = page.locator("#live-events .row.matched")
+        expect(event_row).to_contain_text("kind: taxi's")
+        event_row.click()
         expect(page.locator(".verdict")).to_have_text("It matches.")
         expect(page.locator(".tree .is-true")).to_have_count(3)
         page.keyboard.press("Escape")
@@ -181,13 +185,13 @@ def test_other_shapes_by_pointer(
         else:
             for dx, dy in ((-90, -90), (90, -80), (80, 90), (-80, 80)):
                 page.mouse.click(x + dx, y + dy)
-            page.mouse.click(x - 90, y - 90)  # where it began: that closes it
+            page.mouse.click(x - 90, y - 90)  # the first corner closes the polygon
         expect(page.locator("#expression")).to_have_value(re.compile(expected, re.DOTALL))
         page.get_by_role("button", name="Try on recent events").click()
         expect(page.locator("#tried")).to_contain_text("1 of the last 2 events")
 
 
-def test_everything_without_a_pointer(browser: Browser, server: Running) -> None:
+def test_the_console_works_without_a_pointer(browser: Browser, server: Running) -> None:
     with console(browser, server) as page:
         ready(page)
         page.keyboard.press("?")
@@ -218,7 +222,7 @@ def test_everything_without_a_pointer(browser: Browser, server: Running) -> None
         page.locator("#tab-subscribe").focus()
         page.keyboard.press("m")
         expect(page.locator("#map")).to_be_focused()
-        page.keyboard.press("r")  # over the middle of the map
+        page.keyboard.press("r")  # draws at the centre of the map
         page.locator("#map").focus()
         page.keyboard.press("Enter")
         page.keyboard.press("ArrowRight")
@@ -238,12 +242,12 @@ def test_everything_without_a_pointer(browser: Browser, server: Running) -> None
         page.keyboard.press("ArrowLeft")
         page.keyboard.press("ArrowLeft")
         expect(page.locator("#tab-live")).to_be_focused()
-        page.locator("#seen .row").focus()
+        page.locator("#live-events .row").focus()
         page.keyboard.press("Enter")
         expect(page.locator(".verdict")).to_have_text("It matches.")
 
 
-def test_everything_that_takes_the_focus_has_a_name(browser: Browser, server: Running) -> None:
+def test_focusable_elements_have_names(browser: Browser, server: Running) -> None:
     subscribe(server, "a")
     with console(browser, server) as page:
         ready(page)
@@ -251,9 +255,9 @@ def test_everything_that_takes_the_focus_has_a_name(browser: Browser, server: Ru
         page.locator("#add-condition").click()
         nameless = page.evaluate(
             """() => [...document.querySelectorAll("button, input, select, textarea, [tabindex]")]
-            .filter((one) => !(one.ariaLabel || one.textContent.trim() || one.title
-              || one.labels?.length || one.getAttribute("aria-labelledby")))
-            .map((one) => one.outerHTML)"""
+            .filter((element) => !(element.ariaLabel || element.textContent.trim() || element.title
+              || element.labels?.length || element.getAttribute("aria-labelledby")))
+            .map((element) => element.outerHTML)"""
         )
         assert nameless == []
 
@@ -290,8 +294,8 @@ def test_names_and_properties_that_are_html_stay_text(browser: Browser, server: 
         page.wait_for_selector("#map[data-total='2']")
         server.http.post("/v1/events", json=feature(1, 1, **{name: name}))
         page.keyboard.press("2")
-        expect(page.locator("#seen .row")).to_contain_text("onerror")
-        page.locator("#seen .row").click()
+        expect(page.locator("#live-events .row")).to_contain_text("onerror")
+        page.locator("#live-events .row").click()
         expect(page.locator(".tree")).to_contain_text("onerror")
         page.keyboard.press("Escape")
         page.keyboard.press("1")
@@ -328,17 +332,17 @@ def test_a_subscription_is_found_and_deleted(browser: Browser, server: Running) 
         page.locator("#listed .row").first.click()
         expect(page.locator("#detail-title")).to_have_text("s21")
         page.get_by_role("button", name="Delete").click()
-        page.locator("#ask-yes").click()
+        page.locator("#confirm-yes").click()
         page.wait_for_selector("#map[data-total='29']")
         assert server.http.get("/v1/subscriptions/s21").status_code == 404
-        # Others change subscriptions, too.
+        # Another client changes subscriptions, too.
         server.http.delete("/v1/subscriptions/s23")
         page.wait_for_selector("#map[data-total='28']")
 
 
-def test_mistakes_are_told(browser: Browser, server: Running) -> None:
+def test_errors_are_shown(browser: Browser, server: Running) -> None:
     subscribe(server, "taken", "a = 1")
-    with console(browser, server, refused=("409", "422")) as page:
+    with console(browser, server, statuses=("409", "422")) as page:
         ready(page)
         page.keyboard.press("3")
         expression, problem = page.locator("#expression"), page.locator("#expression-problem")
@@ -348,11 +352,13 @@ def test_mistakes_are_told(browser: Browser, server: Running) -> None:
         expression.fill("kind = 3")
         page.locator("#new-id").fill("taken")
         page.get_by_role("button", name="Subscribe", exact=True).click()
-        expect(problem).to_contain_text("there is a subscription 'taken'")
+        expect(problem).to_contain_text("the subscription 'taken' exists")
         page.locator("#tab-publish").click()
         page.locator("#properties").fill("[1]")
         page.get_by_role("button", name="Publish", exact=True).click()
-        expect(page.locator("#publish-problem")).to_have_text("the properties are a JSON object")
+        expect(page.locator("#publish-problem")).to_have_text(
+            "the properties must be a JSON object"
+        )
         page.locator("#properties").fill("{}")
         page.locator("#publish-x").fill("500")
         page.locator("#publish-y").fill("0")
@@ -360,7 +366,7 @@ def test_mistakes_are_told(browser: Browser, server: Running) -> None:
         expect(page.locator("#publish-problem")).to_contain_text("longitude beyond")
 
 
-def test_a_key_opens_the_console_and_stays_in_the_tab(browser: Browser, tmp_path: Path) -> None:
+def test_a_key_signs_in_and_stays_in_the_tab(browser: Browser, tmp_path: Path) -> None:
     with running(tmp_path, open_access=False) as server:
         key = server.key("admin", "publish", "subscribe", tenant="acme")
         context = browser.new_context(reduced_motion="reduce")
@@ -383,14 +389,14 @@ def test_a_key_opens_the_console_and_stays_in_the_tab(browser: Browser, tmp_path
         context.close()
 
 
-def test_a_plane_and_a_phone(browser: Browser, tmp_path: Path) -> None:
+def test_planar_space_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     with running(tmp_path, space="planar") as server:
         subscribe(server, "far", "S_INTERSECTS(geometry, BBOX(500000, 4000000, 500900, 4000700))")
         subscribe(server, "near", "S_DWITHIN(geometry, POINT(500100 4000100), 50)")
         phone = {"width": 390, "height": 780}
         with console(browser, server, viewport=phone, has_touch=True) as page:
             ready(page)
-            expect(page.locator("#where")).to_have_text("default · a plane")
+            expect(page.locator("#where")).to_have_text("default · planar")
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 390
             page.wait_for_selector("#map[data-total='2']")
@@ -406,9 +412,7 @@ def test_a_plane_and_a_phone(browser: Browser, tmp_path: Path) -> None:
             expect(page.locator("#published")).to_contain_text("2 messages")
 
 
-def test_the_index_of_boxes_finds_what_every_box_tried_finds(
-    browser: Browser, server: Running
-) -> None:
+def test_the_index_of_boxes_agrees_with_brute_force(browser: Browser, server: Running) -> None:
     with console(browser, server) as page:
         wrong = page.evaluate(
             """async () => {
@@ -434,8 +438,8 @@ def test_the_index_of_boxes_finds_what_every_box_tried_finds(
                   const [e, b] = [w + random() * 20, s + random() * 20];
                   const expected = [...rows].filter((i) => boxes[i * 4] <= e
                     && boxes[i * 4 + 2] >= w && boxes[i * 4 + 1] <= b && boxes[i * 4 + 3] >= s);
-                  const found = [...index.meeting(w, s, e, b)].sort((x, y) => x - y);
-                  if (JSON.stringify(found) !== JSON.stringify(expected)) wrong.push([n, t]);
+                  const matches = [...index.search(w, s, e, b)].sort((x, y) => x - y);
+                  if (JSON.stringify(matches) !== JSON.stringify(expected)) wrong.push([n, t]);
                 }
               }
               return wrong;
@@ -448,15 +452,15 @@ def test_a_hundred_thousand_subscriptions(browser: Browser, server: Running) -> 
     n = 100_000
 
     def fill(transaction: Transaction) -> None:
-        # Rows only: what is tested here is the map, and compiling them all would take a minute.
+        # Rows only: the test is about the map, and compiling all subscriptions takes a minute.
         tenant = 1
         numbers = {name: transaction.subscriber_number(tenant, name) for name in ("me", "you")}
         rows = []
         for k in range(n):
             x, y = (k * 0.737) % 300 - 150, (k * 0.4217) % 120 - 60
             where = f"BBOX({x:.4f}, {y:.4f}, {x + 0.3:.4f}, {y + 0.2:.4f})"
-            asked = json.dumps({"expression": f"S_INTERSECTS(geometry, {where})"})
-            rows.append((f"s{k:06}", numbers["me" if k % 2 else "you"], asked, None))
+            definition = json.dumps({"expression": f"S_INTERSECTS(geometry, {where})"})
+            rows.append((f"s{k:06}", numbers["me" if k % 2 else "you"], definition, None))
         stored.put_subscriptions(transaction.connection, tenant, rows, transaction.now, 0)
 
     server.service.broker.change(fill).result(WAIT_S)
@@ -475,9 +479,9 @@ def test_a_hundred_thousand_subscriptions(browser: Browser, server: Running) -> 
         page.locator("#listed .row").click()
         expect(page.locator("#detail-title")).to_have_text("s000777")
         page.keyboard.press("Escape")
-        page.mouse.click(*centre_of_map(page))  # the map has moved there
+        page.mouse.click(*centre_of_map(page))  # the map is centred on it
         expect(page.locator("#detail-title")).to_have_text("s000777")
         page.locator("#filter-text").fill("")
         page.wait_for_selector(f"#map[data-shown='{n}']")
-        page.reload()  # from the cache of the browser, as nothing changed
+        page.reload()  # from the browser's cache, because nothing changed
         page.wait_for_selector(f"#map[data-total='{n}']")

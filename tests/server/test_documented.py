@@ -1,4 +1,4 @@
-"""docs/server.md names all that there is, and what it shows runs."""
+"""docs/server.md is complete, and its examples run."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ SERVING = ("serve", "keys", "publish", "subscribe", "tail", "export", "import")
 
 
 def blocks(language: str) -> list[str]:
-    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert found
-    return found
+    texts = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert texts
+    return texts
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize(
+    "operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.path}"
+)
 def test_every_operation_is_documented(operation: Any) -> None:
-    asked = re.escape(f"{operation.method} {operation.path}")
-    assert re.search(rf"(`|^){asked}(`| |\?)", PAGE, re.MULTILINE)
+    heading = re.escape(f"{operation.method} {operation.path}")
+    assert re.search(rf"(`|^){heading}(`| |\?)", PAGE, re.MULTILINE)
 
 
 def test_every_other_route_and_channel_is_documented(server: Running) -> None:
-    operations = {one.path for one in OPERATIONS}
+    operations = {operation.path for operation in OPERATIONS}
     routes = {
         route.path.replace(":path", "")
         for route in create_app(server.service).routes
         if isinstance(route, Route | WebSocketRoute)
     }
-    addresses = {one.address for one in CHANNELS if (one.address or "").startswith("/")}
+    addresses = {channel.address for channel in CHANNELS if (channel.address or "").startswith("/")}
     missing = [
         path for path in (routes | addresses) - operations if path and f"{path}`" not in PAGE
     ]
@@ -58,8 +60,8 @@ def test_every_option_of_a_command_is_documented(name: str) -> None:
     commands = [*getattr(command, "commands", {"": command}).values()]
     options = {
         flag
-        for one in commands
-        for parameter in one.params
+        for command in commands
+        for parameter in command.params
         for flag in [*parameter.opts, *parameter.secondary_opts]
         if flag.startswith("--") and flag != "--help"
     }
@@ -68,7 +70,7 @@ def test_every_option_of_a_command_is_documented(name: str) -> None:
 
 
 def test_every_setting_limit_and_metric_is_documented(server: Running) -> None:
-    names = [one.name for kind in (Settings, Limits) for one in fields(kind)]
+    names = [field.name for kind in (Settings, Limits) for field in fields(kind)]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
     server.http.put("/v1/subscriptions/a", json={"expression": "n = 1"})
     server.http.post("/v1/events", json={"n": 1})
@@ -82,12 +84,12 @@ def test_every_method_of_the_clients_is_documented() -> None:
     assert [name for name in sorted(methods) if not re.search(rf"`(client\.)?{name}\b", PAGE)] == []
 
 
-def shown(output: str, block: str, call: str, comment: str) -> None:
-    """What calls print stands behind them."""
-    wanted = re.findall(rf"{call}\(.*\);?\s+{comment} (.*)$", block, re.MULTILINE)
-    assert wanted
+def check_output(output: str, block: str, call: str, comment: str) -> None:
+    """Check that calls print the texts in the comments behind them."""
+    expected = re.findall(rf"{call}\(.*\);?\s+{comment} (.*)$", block, re.MULTILINE)
+    assert expected
     lines = iter(output.splitlines())
-    assert all(any(line == one for line in lines) for one in wanted), output
+    assert all(any(line == text for line in lines) for text in expected), output
 
 
 def test_python_examples_run(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +97,7 @@ def test_python_examples_run(server: Running, capsys: pytest.CaptureFixture[str]
     for number, block in enumerate(blocks("python"), start=1):
         code = block.replace(ADDRESS, server.url)
         exec(compile(code, f"server.md, block {number}", "exec"), names)
-        shown(capsys.readouterr().out, block, "print", "#")
+        check_output(capsys.readouterr().out, block, "print", "#")
 
 
 @pytest.mark.skipif(NODE is None, reason=NO_NODE)
@@ -106,7 +108,7 @@ def test_javascript_examples_run(server: Running, tmp_path: Path) -> None:
             [str(NODE), "--input-type=module", "--eval", code],
             capture_output=True, text=True, timeout=WAIT_S, check=True, cwd=tmp_path,
         )  # fmt: skip
-        shown(ran.stdout, block, r"console\.log", "//")
+        check_output(ran.stdout, block, r"console\.log", "//")
 
 
 def test_commands_run(server: Running, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Endpoints over HTTP: a real server posts to real receivers."""
+"""Endpoints: a real server posts messages to real receivers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def set_endpoint(server: Running, name: str, **target: Any) -> dict[str, Any]:
         f"/v1/subscribers/{quote(name, safe='')}/endpoint", json={"kind": "webhook", **target}
     )
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    endpoint: dict[str, Any] = answer.json()
+    return endpoint
 
 
 def publish(server: Running, *events: dict[str, Any]) -> None:
@@ -38,16 +38,16 @@ def publish(server: Running, *events: dict[str, Any]) -> None:
 
 
 def subscriber(server: Running, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = server.http.get(f"/v1/subscribers/{name}").json()
-    return found
+    state: dict[str, Any] = server.http.get(f"/v1/subscribers/{name}").json()
+    return state
 
 
 def numbers(receiver: Receiver, count: int) -> list[int]:
-    """What a receiver got in all, in order."""
-    found: list[int] = []
-    while len(found) < count:
-        found += [one["data"]["event"]["a"] for one in receiver.next().messages]
-    return found
+    """Return the numbers of the next `count` events, in order of arrival."""
+    received: list[int] = []
+    while len(received) < count:
+        received += [message["data"]["event"]["a"] for message in receiver.next().messages]
+    return received
 
 
 @pytest.mark.parametrize("batch", [1, 7])
@@ -58,17 +58,17 @@ def test_messages_are_posted_in_order_signed_and_acknowledged(tmp_path: Path, ba
         publish(server, *[{"a": n} for n in range(20, 30)])
         first = receiver.next()
         fp.verify_webhook(secret, first.headers["fencepost-signature"], first.body)
-        seen = [one["data"]["event"]["a"] for one in first.messages]
-        assert [*seen, *numbers(receiver, 30 - len(seen))] == [*range(30)]
+        first_numbers = [message["data"]["event"]["a"] for message in first.messages]
+        assert [*first_numbers, *numbers(receiver, 30 - len(first_numbers))] == [*range(30)]
         until(lambda: subscriber(server, "a")["depth"] == 0)
-        shown = subscriber(server, "a")
-        assert shown["acknowledged"] == 30
-        assert shown["endpoint"]["failures"] == 0
-        assert "secret" not in str(shown)
-        assert "fencepost_posted_total 30" in server.http.get("/metrics").text
+        state = subscriber(server, "a")
+        assert state["acknowledged"] == 30
+        assert state["endpoint"]["failures"] == 0
+        assert "secret" not in str(state)
+        assert "fencepost_delivered_total 30" in server.http.get("/metrics").text
 
 
-def test_messages_that_waited_are_posted_when_an_endpoint_is_set(tmp_path: Path) -> None:
+def test_unacknowledged_messages_are_posted_when_an_endpoint_is_set(tmp_path: Path) -> None:
     with receiving() as receiver, running(tmp_path, allow_private_webhooks=True) as server:
         server.http.put("/v1/subscriptions/a", json={"expression": "a >= 0"})
         publish(server, *[{"a": n} for n in range(5)])
@@ -78,11 +78,11 @@ def test_messages_that_waited_are_posted_when_an_endpoint_is_set(tmp_path: Path)
 
 
 def test_a_dead_endpoint_does_not_delay_another(tmp_path: Path) -> None:
-    let_go = threading.Event()
+    released = threading.Event()
 
     def answer(request: Request) -> Answer:
         if request.path == "/hangs":
-            let_go.wait(WAIT_S)
+            released.wait(WAIT_S)
         return Answer(500 if request.path == "/fails" else 204)
 
     with receiving(answer) as receiver, running(tmp_path, allow_private_webhooks=True) as server:
@@ -96,18 +96,18 @@ def test_a_dead_endpoint_does_not_delay_another(tmp_path: Path) -> None:
         until(lambda: subscriber(server, "a")["depth"] == 0)
         assert subscriber(server, "b")["depth"] == 50
         assert subscriber(server, "c")["depth"] == 50
-        until(lambda: subscriber(server, "c")["endpoint"]["problem"] == "it answered 500")
+        until(lambda: subscriber(server, "c")["endpoint"]["problem"] == "the endpoint answered 500")
         until(lambda: subscriber(server, "d")["endpoint"]["failures"] > 0)
         assert "cannot be reached" in subscriber(server, "d")["endpoint"]["problem"]
-        well = [one for one in [*receiver.requests.queue] if one.path == "/well"]
-        assert [one.messages[0]["data"]["event"]["a"] for one in well] == [*range(50)]
-        let_go.set()
+        requests = [request for request in [*receiver.requests.queue] if request.path == "/well"]
+        assert [request.messages[0]["data"]["event"]["a"] for request in requests] == [*range(50)]
+        released.set()
         assert server.http.delete("/v1/subscribers/d/endpoint").status_code == 204
         assert subscriber(server, "d")["endpoint"] is None
         assert subscriber(server, "d")["depth"] == 50
 
 
-def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_deliveries_continue_after_a_restart(tmp_path: Path) -> None:
     down = [True]
 
     def answer(_: Request) -> Answer:
@@ -136,7 +136,7 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
         assert receiver.requests.empty()
 
 
-def test_gone_endpoints_wait_to_be_set_anew(tmp_path: Path) -> None:
+def test_gone_endpoints_wait_until_they_are_set_again(tmp_path: Path) -> None:
     def answer(request: Request) -> Answer:
         return Answer(410 if request.path == "/old" else 204)
 
@@ -152,14 +152,14 @@ def test_gone_endpoints_wait_to_be_set_anew(tmp_path: Path) -> None:
         assert paths == ["/old", "/new", "/new"]
 
 
-def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
+def test_dead_letters_are_retried(tmp_path: Path) -> None:
     with receiving() as receiver, running(tmp_path, allow_private_webhooks=True) as server:
         subscribe(server, "a", url=receiver.url)
         publish(server, {"a": 0, "large": 12345678901234567890.0})
         posted = receiver.next()
         number = server.service.broker.tenant_subscriptions(1).subscribers["a"]
 
-        def set_aside(transaction: Transaction) -> None:
+        def add_dead_letters(transaction: Transaction) -> None:
             body = posted.body.decode()
             endpoint_rows.add_dead_letter(
                 transaction.connection, 1, 1, "webhook", "it answered 400", body, number, 1
@@ -171,10 +171,10 @@ def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
                 transaction.connection, 1, 1, "mqtt:x", "it is bad", "nonsense"
             )
 
-        server.service.broker.change(set_aside).result(WAIT_S)
+        server.service.broker.change(add_dead_letters).result(WAIT_S)
         letters = server.http.get("/v1/dead-letters").json()["dead_letters"]
-        assert [one["reason"][:2] for one in letters] == ["it"] * 3
-        first, second, third = (f"/v1/dead-letters/{one['number']}/retry" for one in letters)
+        assert [letter["reason"][:2] for letter in letters] == ["it"] * 3
+        first, second, third = (f"/v1/dead-letters/{letter['number']}/retry" for letter in letters)
         assert server.http.post(first).status_code == 204
         again = receiver.next().messages[0]
         assert again["data"] == posted.messages[0]["data"]
@@ -182,20 +182,20 @@ def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
         assert server.http.post(first).status_code == 404
         assert server.http.post(second).status_code == 204
         assert receiver.next().messages[0]["data"]["event"] == {"a": 7}
-        refused = server.http.post(third)
-        assert refused.status_code == 422
-        assert "put right" in refused.json()["detail"]
-        left = server.http.get("/v1/dead-letters").json()["dead_letters"]
-        assert [one["body"] for one in left] == ["nonsense"]
+        rejected = server.http.post(third)
+        assert rejected.status_code == 422
+        assert "correct it" in rejected.json()["detail"]
+        remaining = server.http.get("/v1/dead-letters").json()["dead_letters"]
+        assert [letter["body"] for letter in remaining] == ["nonsense"]
         for bad in ("0", "x", "-1", "99999999999999999999", "1/2"):
             assert server.http.post(f"/v1/dead-letters/{bad}/retry").status_code == 404
 
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One server for all that is refused."""
-    with running(tmp_path_factory.mktemp("strict")) as found:
-        yield found
+    """Yield a server that rejects private addresses."""
+    with running(tmp_path_factory.mktemp("strict")) as server:
+        yield server
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,13 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         *("http://1.1.1.1:22/", "", "nonsense", "http://"),
     ],
 )
-def test_private_targets_are_refused(strict: Running, url: str) -> None:
+def test_private_addresses_are_rejected(strict: Running, url: str) -> None:
     answer = strict.http.put("/v1/subscribers/a/endpoint", json={"kind": "webhook", "url": url})
     assert answer.status_code == 422, answer.text
     assert strict.http.get("/v1/subscribers/a/endpoint").status_code == 404
 
 
-def test_an_endpoint_that_was_allowed_once_is_looked_at_again(tmp_path: Path) -> None:
+def test_the_address_policy_applies_to_stored_endpoints(tmp_path: Path) -> None:
     with receiving() as receiver:
         with running(tmp_path, allow_private_webhooks=True) as server:
             subscribe(server, "a", url=receiver.url)
@@ -249,21 +249,23 @@ def test_an_endpoint_that_was_allowed_once_is_looked_at_again(tmp_path: Path) ->
         {"kind": "mqtt", "url": "x"},
     ],
 )
-def test_endpoints_that_cannot_be_are_refused(strict: Running, body: dict[str, Any]) -> None:
+def test_invalid_endpoints_are_rejected(strict: Running, body: dict[str, Any]) -> None:
     answer = strict.http.put("/v1/subscribers/a/endpoint", json=body)
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_what_is_secret_is_told_once(tmp_path: Path) -> None:
+def test_secrets_are_shown_once(tmp_path: Path) -> None:
     with running(tmp_path, allow_private_webhooks=True) as server:
         headers = {"Authorization": "Bearer abc"}
         url = "http://127.0.0.1:1/"
         made = set_endpoint(server, "a/b", url=url, headers=headers)
         assert len(made["secret"]) > 40
         assert made["headers"] == ["authorization"]
-        own = set_endpoint(server, "c", url=url, secret="my own secret!".replace(" ", "-") + "xx")
-        assert "secret" not in own
+        with_secret = set_endpoint(
+            server, "c", url=url, secret="my own secret!".replace(" ", "-") + "xx"
+        )
+        assert "secret" not in with_secret
         shown = server.http.get("/v1/subscribers/a%2Fb/endpoint").text
         assert "abc" not in shown
         assert made["secret"] not in shown

@@ -1,4 +1,4 @@
-"""What JSON libraries differ in: each request answers it in one way, with a reason that helps."""
+"""Cases in which JSON libraries differ: all requests treat them alike and explain errors."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ BODIES = (
     ("PUT", "/v1/subscribers/there/endpoint", '{"kind": "webhook", "url": %s}'),
     EVENT,
 )
-DEEP = 136  # brackets that a body may have
+MAX_DEPTH = 136
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server with a subscription, for all that is refused."""
-    with running(tmp_path_factory.mktemp("data")) as found:
-        found.http.put("/v1/subscriptions/there", json={"expression": "a = 1"})
-        yield found
+    """Yield a server with a subscription."""
+    with running(tmp_path_factory.mktemp("data")) as server:
+        server.http.put("/v1/subscriptions/there", json={"expression": "a = 1"})
+        yield server
 
 
-def sent(
+def send(
     server: Running, method: str, path: str, body: bytes, type: str = "application/json"
 ) -> httpx.Response:
     return server.http.request(method, path, content=body, headers={"content-type": type})
 
 
-@pytest.mark.parametrize("asked", BODIES, ids=lambda one: f"{one[0]} {one[1]}")
+@pytest.mark.parametrize("case", BODIES, ids=lambda case: f"{case[0]} {case[1]}")
 @pytest.mark.parametrize(
     "value",
     [
@@ -53,13 +53,13 @@ def sent(
         b'{"a":' * 500 + b"1" + b"}" * 500, b"[1,]", b"01", b'"\t"', b"1 2", b"", b"'a'",
         b'"\xff"', b'"\xed\xa0\x80"', b'{"\xff": 1}', b"tru", b"1.", b".5", b"+1", b'"\\x"',
     ],
-    ids=lambda one: repr(one[:20]),
+    ids=lambda value: repr(value[:20]),
 )  # fmt: skip
-def test_what_is_no_json_is_refused(
-    server: Running, asked: tuple[str, str, str], value: bytes
+def test_invalid_json_is_rejected(
+    server: Running, case: tuple[str, str, str], value: bytes
 ) -> None:
-    method, path, form = asked
-    answer = sent(server, method, path, form.encode().replace(b"%s", value))
+    method, path, form = case
+    answer = send(server, method, path, form.encode().replace(b"%s", value))
     assert answer.status_code in (400, 422), answer.text[:300]
     assert answer.status_code == 400 or path == "/v1/events"
     problem = answer.json()
@@ -69,7 +69,7 @@ def test_what_is_no_json_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b'{"a": "\xff"}', "byte 8 of the body is not UTF-8"),
         (b"[" * 5_000, "nest"),
@@ -80,20 +80,20 @@ def test_what_is_no_json_is_refused(
         (b"7", "must be a JSON object"),
     ],
 )
-def test_the_reason_says_what_is_wrong(server: Running, body: bytes, said: str) -> None:
-    answer = sent(server, "PUT", "/v1/subscriptions/a", body)
+def test_reasons_are_specific(server: Running, body: bytes, message: str) -> None:
+    answer = send(server, "PUT", "/v1/subscriptions/a", body)
     assert answer.status_code == 400
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("asked", [SUBSCRIPTION, EVENT], ids=("subscription", "event"))
-def test_a_number_that_no_float_holds(server: Running, asked: tuple[str, str, str]) -> None:
-    method, path, form = asked
-    answer = sent(server, method, path, (form % "1e999").encode())
+@pytest.mark.parametrize("case", [SUBSCRIPTION, EVENT], ids=("subscription", "event"))
+def test_numbers_beyond_the_range_of_floats(server: Running, case: tuple[str, str, str]) -> None:
+    method, path, form = case
+    answer = send(server, method, path, (form % "1e999").encode())
     assert answer.status_code < 500
     server.http.post("/v1/events", json={"a": 1})
-    for there in ("/v1/subscriptions", "/v1/events", "/v1/subscribers/there/messages"):
-        assert server.http.get(there).status_code == 200
+    for path in ("/v1/subscriptions", "/v1/events", "/v1/subscribers/there/messages"):
+        assert server.http.get(path).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -105,77 +105,77 @@ def test_a_number_that_no_float_holds(server: Running, asked: tuple[str, str, st
         '"\u2028"', '{"a": [1, 1.0, {}]}', "[]", '"[[[[{{{{"',
     ],
 )  # fmt: skip
-def test_a_payload_comes_back_as_it_was(server: Running, value: str) -> None:
+def test_payloads_are_returned_unchanged(server: Running, value: str) -> None:
     body = f'{{"expression": "a = 1", "payload": {value}}}'.encode()
-    assert sent(server, "PUT", "/v1/subscriptions/a", body).status_code in (200, 201)
+    assert send(server, "PUT", "/v1/subscriptions/a", body).status_code in (200, 201)
     server.http.post("/v1/events", json={"a": 1})
-    given = json.loads(value)
-    one = server.http.get("/v1/subscriptions/a").json()
+    expected = json.loads(value)
+    subscription = server.http.get("/v1/subscriptions/a").json()
     message = server.http.get("/v1/subscribers/a/messages").json()[-1]
-    if given is None:
-        assert "payload" not in one
+    if expected is None:
+        assert "payload" not in subscription
         assert "payloads" not in message["data"]
         return
-    for found in (one["payload"], message["data"]["payloads"]["a"]):
-        assert repr(found) == repr(given)  # 1 is not 1.0, nor 0.0 -0.0
+    for payload in (subscription["payload"], message["data"]["payloads"]["a"]):
+        assert repr(payload) == repr(expected)  # distinguishes 1 from 1.0, and 0.0 from -0.0
 
 
 @pytest.mark.parametrize(
     "value",
     ["1", "1.0", "-0", "-0.0", "1e2", "1E+2", "0.10", "123456789012345678901234567890", "[ 1 ]"],
 )
-def test_an_event_is_kept_as_it_was_written(server: Running, value: str) -> None:
+def test_the_text_of_an_event_is_kept(server: Running, value: str) -> None:
     body = f'{{"a": 1,"b":  {value}}}'
-    answer = sent(server, "POST", "/v1/events", body.encode()).json()
+    answer = send(server, "POST", "/v1/events", body.encode()).json()
     assert answer["accepted"] == 1
     assert body in server.http.get(f"/v1/events/{answer['first']}").text
     query = {"limit": 1_000}
     assert body in server.http.get("/v1/subscribers/there/messages", params=query).text
 
 
-def test_of_names_that_come_twice_the_last_counts(server: Running) -> None:
+def test_of_duplicate_names_the_last_counts(server: Running) -> None:
     body = b'{"expression": "a = 2", "payload": {"x": 1, "x": 2}, "expression": "a = 1"}'
-    assert sent(server, "PUT", "/v1/subscriptions/a", body).status_code in (200, 201)
-    found = server.http.get("/v1/subscriptions/a").json()
-    assert (found["expression"], found["payload"]) == ("a = 1", {"x": 2})
+    assert send(server, "PUT", "/v1/subscriptions/a", body).status_code in (200, 201)
+    subscription = server.http.get("/v1/subscriptions/a").json()
+    assert (subscription["expression"], subscription["payload"]) == ("a = 1", {"x": 2})
     body = b'{"position": 99, "position": 0}'
-    answer = sent(server, "POST", "/v1/subscribers/there/acknowledgement", body)
+    answer = send(server, "POST", "/v1/subscribers/there/acknowledgement", body)
     assert answer.json()["acknowledged"] == 0
 
 
-@pytest.mark.parametrize("asked", [SUBSCRIPTION, EVENT], ids=("subscription", "event"))
-def test_how_deep_brackets_nest(server: Running, asked: tuple[str, str, str]) -> None:
-    method, path, form = asked
+@pytest.mark.parametrize("case", [SUBSCRIPTION, EVENT], ids=("subscription", "event"))
+def test_the_depth_of_brackets_is_limited(server: Running, case: tuple[str, str, str]) -> None:
+    method, path, form = case
 
     def of_depth(depth: int) -> int:
         value = "[" * (depth - 1) + "]" * (depth - 1)
-        return sent(server, method, path, (form % value).encode()).status_code
+        return send(server, method, path, (form % value).encode()).status_code
 
-    assert of_depth(DEEP) in (200, 201)
-    assert of_depth(DEEP + 1) in (400, 422)
+    assert of_depth(MAX_DEPTH) in (200, 201)
+    assert of_depth(MAX_DEPTH + 1) in (400, 422)
     text = json.dumps("[{" * 500)
-    assert sent(server, method, path, (form % text).encode()).status_code in (200, 201)
+    assert send(server, method, path, (form % text).encode()).status_code in (200, 201)
 
 
-@pytest.mark.parametrize("asked", BODIES[:5], ids=lambda one: one[1])
-def test_a_byte_order_mark_is_no_harm(server: Running, asked: tuple[str, str, str]) -> None:
-    method, path, form = asked
+@pytest.mark.parametrize("case", BODIES[:5], ids=lambda case: case[1])
+def test_a_byte_order_mark_is_ignored(server: Running, case: tuple[str, str, str]) -> None:
+    method, path, form = case
     body = b"\xef\xbb\xbf" + (form % "2").encode()
-    assert sent(server, method, path, body).status_code in (200, 201)
+    assert send(server, method, path, body).status_code in (200, 201)
 
 
-def test_lines_are_refused_one_by_one(server: Running) -> None:
+def test_lines_are_rejected_individually(server: Running) -> None:
     lines = [
         b'{"id": "1", "expression": "a = 1", "payload": %s}' % value
         for value in (b"1", rb'"\ud800"', b"NaN", b"[" * 500, b'"\xff"', b"1" * 5_000, b"2.0")
     ]
     lines += [b"7", b'{"id": "x", "expression": 7}', b'{"id": "x"}', b'{"id": 3}']
-    answer = sent(
+    answer = send(
         server, "POST", "/v1/subscriptions", b"\n".join(lines), "application/x-ndjson"
     ).json()
     assert answer["created"] + answer["replaced"] == 2
-    assert [one["row"] for one in answer["rejected"]] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
-    assert all(10 < len(one["reason"]) < 300 for one in answer["rejected"])
+    assert [rejected["row"] for rejected in answer["rejected"]] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+    assert all(10 < len(rejected["reason"]) < 300 for rejected in answer["rejected"])
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_lines_are_refused_one_by_one(server: Running) -> None:
         ("PUT", "/v1/subscribers/there/endpoint", {"kind": "webhook", "url": "gopher://a"}, "url"),
     ],
 )
-def test_a_refusal_names_the_member(
+def test_errors_name_the_member(
     server: Running, method: str, path: str, body: Any, field: str
 ) -> None:
     answer = server.http.request(method, path, json=body)
@@ -234,7 +234,7 @@ def test_a_refusal_names_the_member(
         ("headers", {f"x{n}": "" for n in range(21)}), ("colour", "red"), ("topic", "a"),
     ],
 )  # fmt: skip
-def test_what_a_webhook_may_say(server: Running, member: str, value: Any) -> None:
+def test_invalid_members_of_a_webhook(server: Running, member: str, value: Any) -> None:
     body = {"kind": "webhook", "url": "https://93.184.216.34/x", member: value}
     answer = server.http.put("/v1/subscribers/there/endpoint", json=body)
     assert answer.status_code == 422, answer.text
@@ -244,7 +244,7 @@ def test_what_a_webhook_may_say(server: Running, member: str, value: Any) -> Non
 def test_a_position_may_be_a_whole_float(server: Running) -> None:
     server.http.post("/v1/events", json={"a": 1})
     body = b'{"position": 1.0}'
-    answer = sent(server, "POST", "/v1/subscribers/there/acknowledgement", body)
+    answer = send(server, "POST", "/v1/subscribers/there/acknowledgement", body)
     assert answer.json()["acknowledged"] == 1
 
 
@@ -254,7 +254,7 @@ def test_a_position_may_be_a_whole_float(server: Running) -> None:
      '{"event": {}, "colour": 1}', '{"key": "a"}', '{"event": {}, "key": ""}',
      '{"event": {}, "key": 3}', '{"forget": 3}', '{"forget": "%s"}' % ("x" * 257)],
 )  # fmt: skip
-def test_frames_of_a_publisher_that_mean_nothing(server: Running, frame: str) -> None:
+def test_invalid_frames_of_a_publisher(server: Running, frame: str) -> None:
     with connect(
         server.url.replace("http", "ws") + "/v1/publish/socket", open_timeout=WAIT_S
     ) as sock:
@@ -266,7 +266,7 @@ def test_frames_of_a_publisher_that_mean_nothing(server: Running, frame: str) ->
     assert len(closed.value.rcvd.reason) > 10
 
 
-def test_frames_of_a_publisher_are_answered_with_what_they_sent(server: Running) -> None:
+def test_replies_repeat_the_id_and_the_key(server: Running) -> None:
     with connect(
         server.url.replace("http", "ws") + "/v1/publish/socket", open_timeout=WAIT_S
     ) as sock:
@@ -274,7 +274,7 @@ def test_frames_of_a_publisher_are_answered_with_what_they_sent(server: Running)
             sock.send(json.dumps({"event": {"a": 1}, "id": id}))
             assert json.loads(sock.recv(timeout=WAIT_S))["id"] == id
         sock.send(json.dumps({"event": 3, "id": 7, "key": "k"}))
-        found = json.loads(sock.recv(timeout=WAIT_S))
-        assert (found["id"], found["key"], found["problem"]["status"]) == (7, "k", 422)
+        reply = json.loads(sock.recv(timeout=WAIT_S))
+        assert (reply["id"], reply["key"], reply["problem"]["status"]) == (7, "k", 422)
         sock.send('{"ping": [1.0]}')
         assert json.loads(sock.recv(timeout=WAIT_S)) == {"pong": [1.0]}

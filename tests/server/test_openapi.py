@@ -1,4 +1,4 @@
-"""The OpenAPI description, and requests of all kinds that it allows or does not."""
+"""The OpenAPI description, and generated requests that it allows or forbids."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _CHECKS = [
 
 
 def test_every_route_is_described(server: Running, tmp_path: Path) -> None:
-    whole = server.http.get("/openapi.json").json()
-    assert whole == openapi_document(OPERATIONS)
+    document = server.http.get("/openapi.json").json()
+    assert document == openapi_document(OPERATIONS)
     service = Service(Settings(tmp_path / "other"))
     try:
         routes = {
@@ -43,32 +43,36 @@ def test_every_route_is_described(server: Running, tmp_path: Path) -> None:
         }
     finally:
         service.close()
-    undescribed = {path for path, _ in routes} - whole["paths"].keys()
+    undescribed = {path for path, _ in routes} - document["paths"].keys()
     assert undescribed <= {"/", "/openapi.json", "/asyncapi.json", "/client.js"}
-    names = [one["operationId"] for path in whole["paths"].values() for one in path.values()]
+    names = [
+        operation["operationId"]
+        for path in document["paths"].values()
+        for operation in path.values()
+    ]
     assert len(names) == len(set(names))
 
 
-def test_every_reference_leads_somewhere() -> None:
-    whole = openapi_document(OPERATIONS)
+def test_references_resolve() -> None:
+    document = openapi_document(OPERATIONS)
 
     def references(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
             if "$ref" in value:
                 yield value["$ref"]
-            for one in value.values():
-                yield from references(one)
+            for member in value.values():
+                yield from references(member)
         elif isinstance(value, list):
-            for one in value:
-                yield from references(one)
+            for item in value:
+                yield from references(item)
 
-    found = {one.rpartition("/")[2] for one in references(whole)}
-    assert found <= whole["components"]["schemas"].keys()
+    names = {reference.rpartition("/")[2] for reference in references(document)}
+    assert names <= document["components"]["schemas"].keys()
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """A server with something in it, and a key to all of it."""
+def filled_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Yield the address of a server with some data, and a key with all scopes."""
     with running(tmp_path_factory.mktemp("fuzzed")) as server:
         for name in ("0", "a", "b"):
             server.http.put(f"/v1/subscriptions/{name}", json={"expression": "a = 1"})
@@ -76,22 +80,22 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield server.url, server.key("publish", "subscribe", "admin")
 
 
-_ALLOWED = schemathesis.openapi.from_dict(openapi_document(OPERATIONS))
-_ENDLESS = ("/v1/subscribers/{id}/stream",)
+_SCHEMA = schemathesis.openapi.from_dict(openapi_document(OPERATIONS))
+_ENDLESS_PATHS = ("/v1/subscribers/{id}/stream",)
 
 
 @pytest.mark.parametrize("mode", [*schemathesis.GenerationMode], ids=lambda mode: mode.value)
 @pytest.mark.parametrize(
     "operation",
-    [one for one in OPERATIONS if one.path not in _ENDLESS],
-    ids=lambda one: f"{one.method} {one.path}",
+    [operation for operation in OPERATIONS if operation.path not in _ENDLESS_PATHS],
+    ids=lambda operation: f"{operation.method} {operation.path}",
 )
-def test_no_request_makes_it_fail(
-    opened: tuple[str, str], operation: Operation, mode: schemathesis.GenerationMode
+def test_generated_requests_are_answered_as_described(
+    filled_server: tuple[str, str], operation: Operation, mode: schemathesis.GenerationMode
 ) -> None:
-    given_one = _ALLOWED[operation.path][operation.method].as_strategy(generation_mode=mode)
+    cases = _SCHEMA[operation.path][operation.method].as_strategy(generation_mode=mode)
 
-    url, key = opened
+    url, key = filled_server
 
     @seed(7)
     @settings(
@@ -100,12 +104,12 @@ def test_no_request_makes_it_fail(
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=given_one)
-    def asked(case: Any) -> None:
+    @given(case=cases)
+    def send(case: Any) -> None:
         answer = case.call(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=WAIT_S)
         case.validate_response(answer, checks=_CHECKS)
 
     try:
-        asked()
+        send()
     except Unsatisfiable:
         assert mode is schemathesis.GenerationMode.NEGATIVE, "nothing to send"

@@ -1,4 +1,4 @@
-"""A publication's geometries are parsed once, however many kinds of subscription look at them."""
+"""The geometries of a publication are parsed once, for all kinds of subscriptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_geometry_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
     parsed: list[object] = []
     read = geojson.read_mapping
 
-    def counted(value: object) -> Any:
+    def count_call(value: object) -> Any:
         parsed.append(value)
         return read(value)
 
@@ -50,7 +50,7 @@ def test_each_geometry_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
                 f"/v1/subscriptions/{id}", json={"subscriber": id, **definition}
             )
             assert answer.is_success, answer.text
-        monkeypatch.setattr(geojson, "read_mapping", counted)
+        monkeypatch.setattr(geojson, "read_mapping", count_call)
         features = [feature(0, "smoke"), feature(1, "heat"), feature(2, "smoke")]
         published = server.http.post(
             "/v1/events", json={"type": "FeatureCollection", "features": features}
@@ -58,7 +58,7 @@ def test_each_geometry_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.undo()
         assert published.json()["accepted"] == 3, published.text
         for id in subscriptions:
-            found = server.http.get(f"/v1/subscribers/{id}/messages").json()
-            assert found, id
-            assert "messages" not in found or found["messages"], id
+            messages = server.http.get(f"/v1/subscribers/{id}/messages").json()
+            assert messages, id
+            assert "messages" not in messages or messages["messages"], id
     assert len(parsed) == 3

@@ -1,4 +1,4 @@
-"""Keys, tenants who cannot see each other, limits, and requests made to hurt."""
+"""Keys, isolation of tenants, limits, and malicious requests."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LOCKED = {"open_access": False}
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Running]:
-    """A server that wants keys."""
-    with running(tmp_path / "data", **LOCKED) as found:
-        yield found
+    """Yield a server that requires keys."""
+    with running(tmp_path / "data", **LOCKED) as server:
+        yield server
 
 
 @pytest.fixture
 def tenants(locked: Running) -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """One who has a subscription and messages, and another who has nothing."""
+    """Yield a tenant with a subscription and messages, and a tenant without any."""
     with (
         locked.client(locked.key(*SCOPES, tenant="acme")) as acme,
         locked.client(locked.key(*SCOPES, tenant="evil")) as evil,
@@ -71,21 +71,21 @@ def test_every_operation_needs_a_key_of_its_scope(locked: Running) -> None:
                 assert client.request(operation.method, path).status_code == status, path
 
 
-def test_a_key_that_is_revoked_or_expired_opens_nothing(locked: Running) -> None:
+def test_revoked_and_expired_keys_are_rejected(locked: Running) -> None:
     with locked.client(locked.key("admin")) as admin:
         made = admin.post("/v1/keys", json={"scopes": ["publish"], "name": "p"}).json()
         old = {"scopes": ["publish"], "expires": "2020-01-01T00:00:00Z"}
         expired = admin.post("/v1/keys", json=old).json()["key"]
         listed = admin.get("/v1/keys").json()["keys"]
         assert len(listed) == 3
-        assert all("key" not in one for one in listed)
+        assert all("key" not in key for key in listed)
         with locked.client(made["key"]) as publisher, locked.client(expired) as late:
             assert publisher.post("/v1/events", json={"a": 1}).status_code == 200
             assert late.post("/v1/events", json={"a": 1}).status_code == 401
             assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
             assert publisher.post("/v1/events", json={"a": 1}).status_code == 401
-    kept = (locked.service.settings.folder / "fencepost.db").read_bytes()
-    assert made["key"].split("_", 2)[2].encode() not in kept
+    stored = (locked.service.settings.folder / "fencepost.db").read_bytes()
+    assert made["key"].split("_", 2)[2].encode() not in stored
 
 
 # Tenants
@@ -100,7 +100,7 @@ def test_another_tenant_sees_and_changes_nothing(
     assert evil.get("/v1/events").json()["events"] == []
     assert evil.get("/v1/events", params={"since": 0}).json()["events"] == []
     assert evil.get("/v1/dead-letters").json()["dead_letters"] == []
-    assert {one["tenant"] for one in evil.get("/v1/keys").json()["keys"]} == {"evil"}
+    assert {key["tenant"] for key in evil.get("/v1/keys").json()["keys"]} == {"evil"}
     for path in (
         "/v1/subscriptions/s",
         "/v1/events/1",
@@ -116,11 +116,11 @@ def test_another_tenant_sees_and_changes_nothing(
     assert evil.delete("/v1/subscriptions/s").status_code == 404
     body = {"position": 1}
     assert evil.post("/v1/subscribers/me/acknowledgement", json=body).status_code == 404
-    [own] = acme.get("/v1/keys").json()["keys"]
-    assert evil.delete(f"/v1/keys/{own['id']}").status_code == 404
+    [own_key] = acme.get("/v1/keys").json()["keys"]
+    assert evil.delete(f"/v1/keys/{own_key['id']}").status_code == 404
     assert "secret" not in evil.get("/metrics").text + evil.get("/v1/stats").text
     assert 'subscriber="me"' not in evil.get("/metrics").text
-    # The same names are other things to another tenant.
+    # Equal names of different tenants are independent.
     evil.put("/v1/subscriptions/s", json={"expression": "a = 1", "subscriber": "me"})
     assert evil.get("/v1/subscribers/me/messages", params={"since": 0}).json() == []
     assert acme.post("/v1/events", json={"a": 1}).json()["messages"] == 1
@@ -136,17 +136,17 @@ def test_another_tenant_gets_no_socket(
     _, evil = tenants
     url = locked.url.replace("http", "ws") + "/v1/subscribers/me/socket?since=0"
     headers = {"authorization": evil.headers["authorization"]}
-    for given, code in (({}, 4401), (headers, 4404)):
+    for sent_headers, code in (({}, 4401), (headers, 4404)):
         with (
-            connect(url, additional_headers=given, open_timeout=WAIT_S) as sock,
-            pytest.raises(ConnectionClosed) as no,
+            connect(url, additional_headers=sent_headers, open_timeout=WAIT_S) as sock,
+            pytest.raises(ConnectionClosed) as closed,
         ):
             sock.recv(timeout=WAIT_S)
-        assert no.value.rcvd is not None
-        assert no.value.rcvd.code == code
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == code
 
 
-def test_idempotency_keys_are_those_of_a_tenant(
+def test_tenants_have_separate_idempotency_keys(
     tenants: tuple[httpx.Client, httpx.Client],
 ) -> None:
     acme, evil = tenants
@@ -156,7 +156,7 @@ def test_idempotency_keys_are_those_of_a_tenant(
     assert (first["accepted"], other["accepted"]) == (3, 1)
 
 
-# Who may be reached
+# Network access
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_idempotency_keys_are_those_of_a_tenant(
         ("example.org", False),
     ],
 )
-def test_which_hosts_are_this_machine_only(host: str, local: bool) -> None:
+def test_loopback_hosts(host: str, local: bool) -> None:
     assert is_loopback(host) is local
 
 
-def test_beyond_loopback_it_wants_keys(tmp_path: Path) -> None:
+def test_other_hosts_require_keys(tmp_path: Path) -> None:
     service = Service(Settings(tmp_path))
     try:
         check_access(service, "127.0.0.1")
@@ -198,7 +198,7 @@ def test_beyond_loopback_it_wants_keys(tmp_path: Path) -> None:
 # Limits
 
 
-def test_what_is_too_large_is_refused_and_the_server_goes_on(tmp_path: Path) -> None:
+def test_large_requests_are_rejected(tmp_path: Path) -> None:
     limits = Limits(body_bytes=10_000, expression_chars=2_000, vertices=50, subscriptions=2)
     with running(tmp_path, limits=limits) as server:
         assert server.http.post("/v1/events", content=b" " * 10_001).status_code == 413
@@ -237,22 +237,22 @@ def test_what_is_too_large_is_refused_and_the_server_goes_on(tmp_path: Path) -> 
     ],
     ids=["product", "ors", "brackets", "nots", "like", "vertices", "digits"],
 )
-def test_an_expensive_subscription_is_taken_or_refused(server: Running, expression: str) -> None:
+def test_expensive_subscriptions_are_accepted_or_rejected(server: Running, expression: str) -> None:
     answer = server.http.put("/v1/subscriptions/a", json={"expression": expression})
     assert answer.status_code in (201, 422), answer.text[:300]
     published = server.http.post("/v1/events", json={"a": 5, "geometry": None})
     assert published.json()["accepted"] == 1
 
 
-def test_a_million_vertices_are_refused(server: Running) -> None:
+def test_a_million_vertices_are_rejected(server: Running) -> None:
     ring = ", ".join(f"{n % 180} {n % 90}" for n in range(1_000_000))
-    given = {"expression": f"S_INTERSECTS(geometry, LINESTRING({ring}))"}
-    answer = server.http.put("/v1/subscriptions/a", json=given)
+    body = {"expression": f"S_INTERSECTS(geometry, LINESTRING({ring}))"}
+    answer = server.http.put("/v1/subscriptions/a", json=body)
     assert answer.status_code in (413, 422)
     assert server.http.get("/healthz").status_code == 200
 
 
-def test_a_key_has_so_many_requests() -> None:
+def test_the_rate_limit_of_a_key() -> None:
     now = [0.0]
     rates = RateLimiter(Limits(requests_per_s=2, burst=3), lambda: now[0])
     for _ in range(3):
@@ -267,7 +267,7 @@ def test_a_key_has_so_many_requests() -> None:
         rates.count("a")
 
 
-# Connections made to hurt
+# Malicious connections
 
 
 def _raw(server: Running, sent: bytes) -> socket.socket:
@@ -280,18 +280,18 @@ def _raw(server: Running, sent: bytes) -> socket.socket:
 @pytest.mark.parametrize(
     "sent", [b"", b"POST /v1/eve", b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-"]
 )
-def test_headers_that_do_not_come(
+def test_headers_that_do_not_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     with running(tmp_path) as server:
-        with monkeypatch.context() as patched:  # not for those who are to be answered
+        with monkeypatch.context() as patched:  # only for this connection
             patched.setattr(process, "HEADER_TIMEOUT_S", 0.2)
             with _raw(server, sent) as slow, pytest.raises(ConnectionError):
                 _until_closed(slow)
         assert server.http.get("/healthz").status_code == 200
 
 
-def test_headers_without_end(server: Running) -> None:
+def test_endless_headers(server: Running) -> None:
     with _raw(server, b"GET / HTTP/1.1\r\n") as flood, pytest.raises(ConnectionError):
         _flood(flood)
     assert server.http.get("/healthz").status_code == 200
@@ -303,7 +303,7 @@ def _flood(raw: socket.socket) -> None:
     _until_closed(raw)
 
 
-def test_a_body_that_does_not_come(tmp_path: Path) -> None:
+def test_a_body_that_does_not_arrive(tmp_path: Path) -> None:
     head = b"POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{"
     with running(tmp_path, limits=Limits(body_timeout_s=0.2)) as server, _raw(server, head) as slow:
         assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
@@ -320,7 +320,7 @@ def _until_closed(raw: socket.socket) -> None:
     ["", "nonsense", "[]", "1", '{"position": -1}', '{"position": "1"}', '{"position": 1e999}',
      "[" * 4_000, "x" * 5_000, b"\x00\xff", json.dumps({"position": 2**70})],
 )  # fmt: skip
-def test_frames_that_mean_nothing(server: Running, frame: str | bytes) -> None:
+def test_invalid_frames_close_the_socket(server: Running, frame: str | bytes) -> None:
     server.http.put("/v1/subscriptions/a", json={"expression": "a = 1"})
     url = server.url.replace("http", "ws") + "/v1/subscribers/a/socket"
     with connect(url, open_timeout=WAIT_S) as sock:

@@ -26,11 +26,11 @@ from tests.signals import heed_interrupts
 from tests.waiting import WAIT_S
 
 
-def fencepost(server: Running, *args: str, given: str | None = None) -> Result:
+def fencepost(server: Running, *args: str, stdin: str | None = None) -> Result:
     """Run a command."""
     environment = {"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
     runner = CliRunner(env={**environment, "FENCEPOST_SERVER": server.url})
-    return runner.invoke(entry_point.app, args, input=given)
+    return runner.invoke(entry_point.app, args, input=stdin)
 
 
 def test_subscribe_publish_tail(server: Running, tmp_path: Path) -> None:
@@ -43,10 +43,10 @@ def test_subscribe_publish_tail(server: Running, tmp_path: Path) -> None:
     done = fencepost(server, "publish", str(events))
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("3 events published, 2 messages, 0 dead letters")
-    told = fencepost(server, "tail", "me", "--count", "1")
-    assert told.exit_code == 0
-    assert "match  taxis  payloads=" in told.stdout
-    assert told.stdout.endswith("kind=taxi  n=1\n")
+    tailed = fencepost(server, "tail", "me", "--count", "1")
+    assert tailed.exit_code == 0
+    assert "match  taxis  payloads=" in tailed.stdout
+    assert tailed.stdout.endswith("kind=taxi  n=1\n")
     rest = fencepost(server, "tail", "me", "-n", "1", "--json")
     assert json.loads(rest.stdout)["data"]["event"] == {"kind": "taxi", "n": 2}
     again = fencepost(server, "tail", "me", "-n", "2", "--since", "0", "--no-ack", "--json")
@@ -54,9 +54,9 @@ def test_subscribe_publish_tail(server: Running, tmp_path: Path) -> None:
     assert server.http.get("/v1/subscribers/me").json()["depth"] == 0
 
 
-def test_what_is_not_acknowledged_comes_again(server: Running) -> None:
+def test_unacknowledged_messages_are_shown_again(server: Running) -> None:
     fencepost(server, "subscribe", "me", "n > 0")
-    fencepost(server, "publish", "-", given='{"n": 1}\n')
+    fencepost(server, "publish", "-", stdin='{"n": 1}\n')
     for _ in range(2):
         assert "n=1" in fencepost(server, "tail", "me", "-n", "1", "--no-ack").stdout
     assert server.http.get("/v1/subscribers/me").json()["depth"] == 1
@@ -64,8 +64,8 @@ def test_what_is_not_acknowledged_comes_again(server: Running) -> None:
 
 def _parquet(path: Path, events: Sequence[dict[str, Any]]) -> None:
     rows = [
-        {"geometry": shapely.to_wkb(shapely.Point(*one["at"])), "kind": one["kind"]}
-        for one in events
+        {"geometry": shapely.to_wkb(shapely.Point(*event["at"])), "kind": event["kind"]}
+        for event in events
     ]
     table = pa.Table.from_pylist(rows)
     geo = {
@@ -80,10 +80,10 @@ def _geojson(path: Path, events: Sequence[dict[str, Any]]) -> None:
     features = [
         {
             "type": "Feature",
-            "geometry": {"type": "Point", "coordinates": one["at"]},
-            "properties": {"kind": one["kind"]},
+            "geometry": {"type": "Point", "coordinates": event["at"]},
+            "properties": {"kind": event["kind"]},
         }
-        for one in events
+        for event in events
     ]
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
 
@@ -104,25 +104,25 @@ def test_files_of_other_formats(server: Running, tmp_path: Path, name: str, writ
         "events_per_second": 0,
         "server": server.url,
     }
-    told = fencepost(server, "tail", "me", "-n", "1")
-    assert "POINT(1" in told.stdout
+    tailed = fencepost(server, "tail", "me", "-n", "1")
+    assert "POINT(1" in tailed.stdout
 
 
 BAD = '{"n": 1}\n[1]\n\n{"geometry": {"type": "Point"}}\n{"n": 2}\n'
 
 
-def test_bad_rows_are_listed_or_kept(server: Running, tmp_path: Path) -> None:
-    shown = fencepost(server, "publish", "-", given=BAD)
+def test_bad_rows_are_listed_or_saved(server: Running, tmp_path: Path) -> None:
+    shown = fencepost(server, "publish", "-", stdin=BAD)
     assert shown.exit_code == 3
     assert "2 events published" in shown.stdout
     assert "standard input, line 2: it is an array" in shown.stderr
     assert "standard input, line 4: its geometry cannot be used" in shown.stderr
     kept = tmp_path / "bad.ndjson"
-    done = fencepost(server, "publish", "-", "--dead-letters", str(kept), given=BAD)
+    done = fencepost(server, "publish", "-", "--dead-letters", str(kept), stdin=BAD)
     assert done.exit_code == 0
     letters = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert [(one["row"], one["line"]) for one in letters] == [(1, 2), (2, 4)]
-    strict = fencepost(server, "publish", "-", "--strict", given=BAD)
+    assert [(letter["row"], letter["line"]) for letter in letters] == [(1, 2), (2, 4)]
+    strict = fencepost(server, "publish", "-", "--strict", stdin=BAD)
     assert strict.exit_code == 1
 
 
@@ -140,7 +140,10 @@ def test_a_file_of_subscriptions(server: Running, tmp_path: Path) -> None:
     )
     assert json.loads(kept.stdout) == {"created": 0, "replaced": 2, "dead_letters": 1}
     listed = server.http.get("/v1/subscriptions").json()["subscriptions"]
-    assert [(one["id"], one["subscriber"]) for one in listed] == [("a", "me"), ("c", "you")]
+    assert [(subscription["id"], subscription["subscriber"]) for subscription in listed] == [
+        ("a", "me"),
+        ("c", "you"),
+    ]
 
 
 def test_removing(server: Running) -> None:
@@ -153,7 +156,7 @@ def test_removing(server: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "said"),
+    ("args", "code", "message"),
     [
         (["subscribe"], 2, "give ID and EXPRESSION"),
         (["subscribe", "a"], 2, "give EXPRESSION or"),
@@ -170,10 +173,10 @@ def test_removing(server: Running) -> None:
         ),
     ],
 )
-def test_what_goes_wrong_is_said(server: Running, args: list[str], code: int, said: str) -> None:
-    result = fencepost(server, *args, given="")
+def test_error_messages(server: Running, args: list[str], code: int, message: str) -> None:
+    result = fencepost(server, *args, stdin="")
     assert result.exit_code == code, result.output
-    assert said in " ".join(result.stderr.replace("│", " ").split())
+    assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_a_key(tmp_path: Path) -> None:
@@ -185,15 +188,15 @@ def test_a_key(tmp_path: Path) -> None:
         assert fencepost(server, "subscribe", "a", "n = 1", "--key", key).exit_code == 0
 
 
-def test_a_line_for_people_has_no_marks_that_terminals_obey() -> None:
+def test_printed_lines_have_no_control_characters() -> None:
     data = {"subscriptions": ["a\x1b[31m"], "position": 1, "event": {"text": "x\ny\x07"}}
     line = format_message(Message(7, "7", "", "fencepost.match", "2026-01-01T10:20:30.5Z", data))
     assert line.isprintable()
     assert line.startswith("2026-01-01T10:20:30Z         7  match  a [31m")
 
 
-class Tailing:
-    """`fencepost tail me` in a process of its own."""
+class TailProcess:
+    """`fencepost tail me` in a child process."""
 
     def __init__(self, url: str) -> None:
         command = [sys.executable, "-m", "fencepost.cli", "tail", "me", "--json"]
@@ -203,37 +206,37 @@ class Tailing:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "NO_COLOR": "1"},
-            preexec_fn=heed_interrupts,  # noqa: PLW1509 (it does no more than that)
+            preexec_fn=heed_interrupts,  # noqa: PLW1509 (it only sets a signal handler)
         )
 
     def lines(self, count: int) -> list[int]:
-        """The numbers of the next events."""
+        """Return the numbers of the next events."""
         out = self.process.stdout
         assert isinstance(out, io.TextIOBase)
         return [json.loads(out.readline())["data"]["event"]["n"] for _ in range(count)]
 
     def stop(self) -> str:
-        """Press Ctrl-C; what was said on standard error."""
+        """Send Ctrl-C. Return the text of standard error."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=WAIT_S)
-        return said
+        _, errors = self.process.communicate(timeout=WAIT_S)
+        return errors
 
 
-def test_tail_goes_on_when_the_server_comes_back_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+def test_tail_reconnects_until_interrupted(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         fencepost(server, "subscribe", "me", "n >= 0")
         port = int(server.url.rpartition(":")[2])
-        tail = Tailing(server.url)
-        fencepost(server, "publish", "-", given="".join(f'{{"n": {n}}}\n' for n in range(50)))
+        tail = TailProcess(server.url)
+        fencepost(server, "publish", "-", stdin="".join(f'{{"n": {n}}}\n' for n in range(50)))
         assert tail.lines(50) == [*range(50)]
     with running(tmp_path, port) as server:
-        fencepost(server, "publish", "-", given="".join(f'{{"n": {n}}}\n' for n in range(50, 90)))
+        fencepost(server, "publish", "-", stdin="".join(f'{{"n": {n}}}\n' for n in range(50, 90)))
         assert tail.lines(40) == [*range(50, 90)]
-        said = tail.stop()
+        errors = tail.stop()
         assert tail.process.returncode == 130
-    assert "trying again in" in said
-    assert "is reached again" in said
-    assert "Traceback" not in said
+    assert "trying again in" in errors
+    assert "is reached again" in errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("command", ["publish", "subscribe", "tail", "export", "import"])

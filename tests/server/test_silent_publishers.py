@@ -1,4 +1,4 @@
-"""Publishers that keep silent where nobody asks: everybody gets what they would get anyway."""
+"""Publishers that use safe regions: subscribers get the same messages as without them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ FRAMES = ["{", "[1]", "{}", '{"event": {}, "x": 1}', '{"forget": 7}', b"a"]
 
 
 def position(second: float, x: float, y: float, vehicle: str, **more: Any) -> dict[str, Any]:
-    """Where a vehicle is at a second."""
+    """Return a position of a vehicle at a second."""
     time = format_instant(START + round(second * SECOND))
-    at = {"type": "Point", "coordinates": [x, y]}
+    point = {"type": "Point", "coordinates": [x, y]}
     properties = {"vehicle": vehicle, "time": time, **more}
-    return {"type": "Feature", "geometry": at, "properties": properties}
+    return {"type": "Feature", "geometry": point, "properties": properties}
 
 
 class Taxi:
-    """The side of one object: it sends what its client says, and takes what comes back."""
+    """A moving object, which sends events as its `SafeClient` decides."""
 
     def __init__(self, fleet: Fleet, key: str) -> None:
         self.client = fp.SafeClient()
@@ -42,7 +42,7 @@ class Taxi:
 
     def move(self, event: dict[str, Any]) -> None:
         if self.client.should_send(event):
-            answer = self._fleet.ask({"event": event, "key": self._key})
+            answer = self._fleet.request({"event": event, "key": self._key})
             assert "problem" not in answer, answer
             self.client.accept(json.dumps(answer["region"]))
 
@@ -59,19 +59,19 @@ class Fleet:
     def taxi(self, key: str) -> Taxi:
         return self.taxis.setdefault(key, Taxi(self, key))
 
-    def ask(self, frame: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a frame; what else comes before it is taken."""
+    def request(self, frame: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply to a frame; withdrawals before it are processed."""
         self._numbers += 1
         self._socket.send(json.dumps({**frame, "id": self._numbers}))
-        while (found := json.loads(self._socket.recv(WAIT_S))).get("id") != self._numbers:
-            self._withdraw(found)
-        return dict(found)
+        while (received := json.loads(self._socket.recv(WAIT_S))).get("id") != self._numbers:
+            self._withdraw(received)
+        return dict(received)
 
     def settle(self) -> None:
-        """Take all that was withdrawn so far."""
+        """Process the withdrawals that were sent so far."""
         self._socket.send('{"ping": 1}')
-        while "pong" not in (found := json.loads(self._socket.recv(WAIT_S))):
-            self._withdraw(found)
+        while "pong" not in (received := json.loads(self._socket.recv(WAIT_S))):
+            self._withdraw(received)
 
     def _withdraw(self, frame: dict[str, Any]) -> None:
         self.taxis[frame["withdrawn"]].client.withdraw(frame["version"])
@@ -85,26 +85,26 @@ def fleet_of(server: Running, **headers: str) -> Iterator[Fleet]:
         yield Fleet(socket)
 
 
-def told(server: Running) -> dict[str, list[tuple[Any, ...]]]:
-    """What each subscriber got, but for where messages and events are."""
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for one in server.http.get("/v1/subscribers").json()["subscribers"]:
-        name = one["subscriber"]
-        found[name] = []
+def received(server: Running) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the messages of each subscriber, without positions."""
+    messages: dict[str, list[tuple[Any, ...]]] = {}
+    for subscriber in server.http.get("/v1/subscribers").json()["subscribers"]:
+        name = subscriber["subscriber"]
+        messages[name] = []
         since = 0
         while page := server.http.get(
             f"/v1/subscribers/{name}/messages", params={"since": since, "limit": 1000}
         ).json():
-            found[name] += [_seen(one["data"]) for one in page]
+            messages[name] += [_without_positions(message["data"]) for message in page]
             since = page[-1]["position"]
-    return found
+    return messages
 
 
-def _seen(data: dict[str, Any]) -> tuple[Any, ...]:
-    if "kind" in data:  # who moved is not known of what a change of subscriptions gives
+def _without_positions(data: dict[str, Any]) -> tuple[Any, ...]:
+    if "kind" in data:  # a change of subscriptions causes notifications without an event
         return tuple(data[name] for name in ("kind", "key", "subscription", "time", "reported"))
     if "members" in data:
-        ids = {name: one["id"] for name, one in data["members"].items()}
+        ids = {name: member["id"] for name, member in data["members"].items()}
         return data["subscription"], repr(ids), repr(data["geometry"])
     return tuple(data["subscriptions"]), json.dumps(data["event"])
 
@@ -120,7 +120,7 @@ def _subscription(chance: random.Random, kind: str, unit: float) -> dict[str, An
     if kind == "composite":
         members = {"a": state, "b": "state = 'empty' AND " + box}
         return {"composite": {"members": members, "where": ["DIST(a, b) < 1e7"], "within_s": 9}}
-    if kind == "watched":  # objects of such rules send everything
+    if kind == "watched":  # objects with such rules send every event
         watched: dict[str, Any] = chance.choice(
             [{"on": ["cross", "exit"]}, {"debounce_s": 2}, {"lateness_s": 1}, {"forget_after_s": 3}]
         )
@@ -134,7 +134,7 @@ def _subscription(chance: random.Random, kind: str, unit: float) -> dict[str, An
 
 
 @pytest.mark.parametrize(("seed", "space"), [(1, "planar"), (2, "wgs84")])
-def test_who_filters_is_heard_like_who_does_not(tmp_path: Path, seed: int, space: str) -> None:
+def test_filtered_publishers_cause_the_same_messages(tmp_path: Path, seed: int, space: str) -> None:
     chance = random.Random(seed)
     unit = 1.0 if space == "planar" else 111_000.0
     with (
@@ -144,16 +144,16 @@ def test_who_filters_is_heard_like_who_does_not(tmp_path: Path, seed: int, space
     ):
         servers = (everything, filtered)
         walks: dict[str, list[Any]] = {f"v{n}": [20.0, 20.0, "empty"] for n in range(4)}
-        there: set[str] = set()
+        existing: set[str] = set()
         for step in range(STEPS):
             if step % 8 == 0:
-                # Rules that look at every position only towards the end.
+                # Rules that need every position come only towards the end.
                 kinds = ["plain", "track", "composite"] + ["watched"] * (step > STEPS - 60)
                 for kind in kinds:
                     id = f"{kind} {chance.randrange(4)}"
                     body = _subscription(chance, kind, unit)
-                    gone = id in there and chance.random() < 0.4
-                    there.symmetric_difference_update({id} if gone or id not in there else ())
+                    gone = id in existing and chance.random() < 0.4
+                    existing.symmetric_difference_update({id} if gone or id not in existing else ())
                     for server in servers:
                         path = f"/v1/subscriptions/{id}"
                         answer = (
@@ -171,17 +171,17 @@ def test_who_filters_is_heard_like_who_does_not(tmp_path: Path, seed: int, space
             event["id"] = f"e{step}"
             assert everything.http.post("/v1/events", json=event).status_code == 200
             fleet.taxi(vehicle).move(event)
-        wanted, found = told(everything), told(filtered)
-        assert found == wanted
-        assert sum(map(len, wanted.values())) > 40
+        expected, actual = received(everything), received(filtered)
+        assert actual == expected
+        assert sum(map(len, expected.values())) > 40
         assert fleet.withdrawn > 0
-        kept_back = sum(one.client.kept_back for one in fleet.taxis.values())
-        sent = sum(one.client.sent for one in fleet.taxis.values())
+        kept_back = sum(taxi.client.kept_back for taxi in fleet.taxis.values())
+        sent = sum(taxi.client.sent for taxi in fleet.taxis.values())
         assert kept_back + sent == STEPS
         assert kept_back > 25
 
 
-def test_a_region_for_a_while(server: Running) -> None:
+def test_a_region_with_an_expiry(server: Running) -> None:
     expression = "S_DWITHIN(geometry, POINT(10 50), 1000)"
     server.http.put("/v1/subscriptions/a", json={"expression": expression})
     away = server.http.post("/v1/safe-regions", json={"event": position(0, 11, 50, "v")}).json()
@@ -206,16 +206,16 @@ def test_regions_are_bounded(tmp_path: Path) -> None:
         for number in range(5):
             fleet.taxi(f"v{number}").move(position(number, number, 0, f"v{number}"))
         fleet.settle()
-        has_region = [key for key, one in fleet.taxis.items() if one.client.region is not None]
+        has_region = [key for key, taxi in fleet.taxis.items() if taxi.client.region is not None]
         assert has_region == ["v2", "v3", "v4"]
 
 
-def test_what_cannot_be_used_is_told_and_the_socket_stays(server: Running) -> None:
+def test_bad_events_get_a_problem_and_the_socket_stays_open(server: Running) -> None:
     with fleet_of(server) as fleet:
-        wrong = fleet.ask({"event": {"geometry": {"type": "Point"}}, "key": "v"})
+        wrong = fleet.request({"event": {"geometry": {"type": "Point"}}, "key": "v"})
         assert wrong["problem"]["status"] == 422
         assert "region" not in wrong
-        good = fleet.ask({"event": position(0, 1, 1, "v")})
+        good = fleet.request({"event": position(0, 1, 1, "v")})
         assert good["position"] == 1
         assert "region" not in good
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_used_is_told_and_the_socket_stays(server: Running) -> No
 @pytest.mark.parametrize(
     "frame", ["{", "[1]", "{}", '{"event": {}, "x": 1}', '{"forget": 7}', b"a"]
 )
-def test_what_is_no_frame_closes_the_socket(server: Running, frame: str | bytes) -> None:
+def test_invalid_frames_close_the_socket(server: Running, frame: str | bytes) -> None:
     url = server.url.replace("http", "ws") + "/v1/publish/socket"
     with connect(url, open_timeout=WAIT_S) as socket:
         socket.send(frame)
@@ -243,7 +243,7 @@ def test_a_socket_needs_a_key_that_may_publish(tmp_path: Path) -> None:
                     fleet.settle()
 
 
-def test_a_commit_that_fails_makes_clients_begin_anew(server: Running) -> None:
+def test_a_failed_commit_closes_the_sockets(server: Running) -> None:
     def fail(_: object) -> None:
         raise RuntimeError("the disk is on fire")
 

@@ -1,4 +1,4 @@
-"""The database of a server: who may open it, older and newer ones, damaged ones."""
+"""`Database`: locking, migration, and damaged files."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from pathlib import Path
 import pytest
 
 from fencepost.errors import StoreError
-from fencepost.store import FILE, MIGRATIONS, Database
+from fencepost.store import DATABASE_FILE, MIGRATIONS, Database
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     first = Database(tmp_path)
     with pytest.raises(StoreError, match="another process"):
         Database(tmp_path)
-    beside = Database(tmp_path, exclusive=False)
-    beside.close()
+    shared = Database(tmp_path, exclusive=False)
+    shared.close()
     first.close()
     Database(tmp_path).close()
 
 
 def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
     Database(tmp_path).close()
-    with sqlite3.connect(tmp_path / FILE) as connection:
+    with sqlite3.connect(tmp_path / DATABASE_FILE) as connection:
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    before = (tmp_path / FILE).read_bytes()
+    before = (tmp_path / DATABASE_FILE).read_bytes()
     with pytest.raises(StoreError, match="newer release"):
         Database(tmp_path)
-    assert (tmp_path / FILE).read_bytes() == before
+    assert (tmp_path / DATABASE_FILE).read_bytes() == before
     with pytest.raises(StoreError, match="newer release"):
-        Database(tmp_path)  # the lock was given back
+        Database(tmp_path)  # the lock was released
 
 
 def test_an_older_database_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Database(tmp_path).close()
-    added = "ALTER TABLE tenant ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';"
-    monkeypatch.setattr("fencepost.store.database.MIGRATIONS", (*MIGRATIONS, added))
-    with sqlite3.connect(tmp_path / FILE) as connection:
+    migration = "ALTER TABLE tenant ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';"
+    monkeypatch.setattr("fencepost.store.database.MIGRATIONS", (*MIGRATIONS, migration))
+    with sqlite3.connect(tmp_path / DATABASE_FILE) as connection:
         connection.execute("INSERT INTO tenant (name) VALUES ('acme')")
     for _ in range(2):
         database = Database(tmp_path)
@@ -67,7 +67,7 @@ def test_a_migration_that_fails_changes_nothing(
 
 
 def test_a_damaged_file_says_so(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"this is no database" * 100)
+    (tmp_path / DATABASE_FILE).write_bytes(b"this is no database" * 100)
     with pytest.raises(StoreError, match="backup"):
         Database(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Events and messages: against lists in memory."""
+"""The log and the outbox, compared with lists in memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fencepost.store.subscription_rows import subscriber_numbers
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    """An empty one."""
-    found = Database(tmp_path)
-    yield found
-    found.close()
+    """Yield an empty database."""
+    database = Database(tmp_path)
+    yield database
+    database.close()
 
 
 def filled(database: Database, seed: int) -> tuple[list[Any], list[NewMessage]]:
-    """Events of two tenants with messages for three subscribers; and the same as lists."""
+    """Add events of two tenants with messages for three subscribers each. Return both as lists."""
     rng = np.random.default_rng(seed)
     events: list[Any] = []
     messages: list[NewMessage] = []
@@ -36,47 +36,47 @@ def filled(database: Database, seed: int) -> tuple[list[Any], list[NewMessage]]:
         ]
         position = message = 0
         for batch in range(12):
-            which = int(rng.integers(2))
+            k = int(rng.integers(2))
             first = position + 1
             rows = []
-            new = []
+            new_messages = []
             for _ in range(int(rng.integers(1, 9))):
                 position += 1
-                for number in rng.choice(numbers[which], int(rng.integers(0, 4)), replace=False):
+                for number in rng.choice(numbers[k], int(rng.integers(0, 4)), replace=False):
                     message += 1
-                    new.append(
+                    new_messages.append(
                         NewMessage(int(number), message, 100 * batch, position, "match", '{"n": 1}')
                     )
                 rows.append((f'{{"at": {position}, "text": "ä\\"\\\\"}}', message))
-                events.append((position, tenants[which], 100 * batch, rows[-1][0]))
-            event_log.append_events(connection, tenants[which], 100 * batch, first, rows)
-            if new:
-                event_log.append_messages(connection, new)
-            messages += new
-        event_log.note_counters(connection, Counters(position, message))
+                events.append((position, tenants[k], 100 * batch, rows[-1][0]))
+            event_log.append_events(connection, tenants[k], 100 * batch, first, rows)
+            if new_messages:
+                event_log.append_messages(connection, new_messages)
+            messages += new_messages
+        event_log.store_counters(connection, Counters(position, message))
     return events, messages
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_read_is_what_was_written(database: Database, seed: int) -> None:
+def test_rows_are_read_as_they_were_written(database: Database, seed: int) -> None:
     events, messages = filled(database, seed)
     bodies = {position: body for position, _, _, body in events}
-    with database.reading() as connection:
+    with database.reader() as connection:
         assert event_log.counters(connection) == Counters(len(events), len(messages))
         for tenant in {event[1] for event in events}:
-            own = [(p, at, body) for p, t, at, body in events if t == tenant]
-            assert event_log.events_after(connection, tenant, 0, 1_000) == own
-            assert event_log.newest_events(connection, tenant, 3) == own[::-1][:3]
-            assert event_log.event(connection, tenant, own[0][0]) == own[0][1:]
-            assert event_log.event(connection, tenant + 1_000, own[0][0]) is None
+            of_tenant = [(p, at, body) for p, t, at, body in events if t == tenant]
+            assert event_log.events_after(connection, tenant, 0, 1_000) == of_tenant
+            assert event_log.newest_events(connection, tenant, 3) == of_tenant[::-1][:3]
+            assert event_log.event(connection, tenant, of_tenant[0][0]) == of_tenant[0][1:]
+            assert event_log.event(connection, tenant + 1_000, of_tenant[0][0]) is None
         for number in {message.subscriber for message in messages}:
-            own_messages = [one for one in messages if one.subscriber == number]
-            for since in (0, own_messages[0].position, own_messages[-1].position):
-                found = event_log.messages_after(connection, number, since, 3)
-                wanted = [one for one in own_messages if one.position > since][:3]
-                assert [one.position for one in found] == [one.position for one in wanted]
-                assert [one.body for one in found] == [bodies[one.event or 0] for one in wanted]
-            large = event_log.messages_after(connection, number, 0, 1_000, most_bytes=1)
+            of_subscriber = [message for message in messages if message.subscriber == number]
+            for since in (0, of_subscriber[0].position, of_subscriber[-1].position):
+                page = event_log.messages_after(connection, number, since, 3)
+                expected = [message for message in of_subscriber if message.position > since][:3]
+                assert [row.position for row in page] == [row.position for row in expected]
+                assert [row.body for row in page] == [bodies[row.event or 0] for row in expected]
+            large = event_log.messages_after(connection, number, 0, 1_000, max_chars=1)
             assert len(large) == 1
         for moment in range(-50, 1_300, 50):
             before = [position for position, _, at, _ in events if at < moment]
@@ -84,45 +84,45 @@ def test_what_is_read_is_what_was_written(database: Database, seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_acknowledging_and_forgetting(database: Database, seed: int) -> None:
+def test_acknowledgements_and_removal(database: Database, seed: int) -> None:
     events, messages = filled(database, seed)
     rng = np.random.default_rng(seed)
     read: dict[int, int] = {}
     for _ in range(6):
-        given = {
+        positions = {
             int(number): int(rng.integers(0, len(messages) + 1))
             for number in rng.choice(6, int(rng.integers(1, 4)), replace=False) + 1
         }
         counts = {
             number: sum(
-                one.subscriber == number and read.get(number, 0) < one.position <= position
-                for one in messages
+                message.subscriber == number and read.get(number, 0) < message.position <= position
+                for message in messages
             )
-            for number, position in given.items()
+            for number, position in positions.items()
         }
         with database.transaction() as connection:
-            assert event_log.acknowledge(connection, given) == counts
-        read |= {n: max(position, read.get(n, 0)) for n, position in given.items()}
-    with database.reading() as connection:
-        unread = [one for one in messages if one.position > read.get(one.subscriber, 0)]
-        numbers = {one.subscriber for one in unread}
-        assert event_log.pending(connection) == {
-            number: sum(one.subscriber == number for one in unread) for number in numbers
+            assert event_log.acknowledge(connection, positions) == counts
+        read |= {n: max(position, read.get(n, 0)) for n, position in positions.items()}
+    with database.reader() as connection:
+        unread = [row for row in messages if row.position > read.get(row.subscriber, 0)]
+        numbers = {row.subscriber for row in unread}
+        assert event_log.unread_counts(connection) == {
+            number: sum(row.subscriber == number for row in unread) for number in numbers
         }
         for number in numbers:
-            first = next(one for one in unread if one.subscriber == number)
+            first = next(row for row in unread if row.subscriber == number)
             assert event_log.oldest_unread(connection, number) == first.at
-    gone = 0
+    removed = 0
     up_to = len(events) * 2 // 3
     with database.transaction() as connection:
-        while went := event_log.forget_events(connection, up_to, 5):
-            gone += went
-            left = connection.execute("SELECT event FROM message ORDER BY position").fetchall()
-            assert [n for (n,) in left] == [
-                one.event for one in messages if (one.event or 0) > gone
+        while count := event_log.remove_events(connection, up_to, 5):
+            removed += count
+            remaining = connection.execute("SELECT event FROM message ORDER BY position").fetchall()
+            assert [n for (n,) in remaining] == [
+                row.event for row in messages if (row.event or 0) > removed
             ]
-    assert gone == up_to
-    with database.reading() as connection:
+    assert removed == up_to
+    with database.reader() as connection:
         kept = connection.execute("SELECT position FROM event ORDER BY position").fetchall()
         assert [n for (n,) in kept] == [*range(up_to + 1, len(events) + 1)]
         assert event_log.counters(connection) == Counters(len(events), len(messages))

@@ -1,4 +1,4 @@
-"""Every statement stands in `store`; all else calls its functions."""
+"""All SQL statements are in the package `store`; other packages call its functions."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import fencepost
 
 SOURCES = Path(fencepost.__file__).parent
 STORE = SOURCES / "store"
-EXECUTING = {"execute", "executemany", "executescript"}
+EXECUTE_METHODS = {"execute", "executemany", "executescript"}
 
 
 def statements(source: str) -> Iterator[str]:
-    """What of a module touches SQLite."""
+    """Yield the uses of SQLite in a module."""
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Call(func=ast.Attribute(attr=name)) if name in EXECUTING:
+            case ast.Call(func=ast.Attribute(attr=name)) if name in EXECUTE_METHODS:
                 yield f"line {node.lineno}: {name}()"
-            case ast.Import(names=names) if any(one.name == "sqlite3" for one in names):
+            case ast.Import(names=names) if any(name.name == "sqlite3" for name in names):
                 yield f"line {node.lineno}: import sqlite3"
             case ast.ImportFrom(module="sqlite3"):
                 yield f"line {node.lineno}: from sqlite3"
 
 
 def test_statements_are_found() -> None:
-    found = [one for path in STORE.glob("*.py") for one in statements(path.read_text("utf-8"))]
-    assert len(found) > 40
+    uses = [use for path in STORE.glob("*.py") for use in statements(path.read_text("utf-8"))]
+    assert len(uses) > 40
 
 
-def test_no_statement_stands_elsewhere() -> None:
-    found = [
-        f"{path.relative_to(SOURCES)}, {one}"
+def test_other_packages_have_no_statements() -> None:
+    uses = [
+        f"{path.relative_to(SOURCES)}, {use}"
         for path in sorted(SOURCES.rglob("*.py"))
         if STORE not in path.parents
-        for one in statements(path.read_text("utf-8"))
+        for use in statements(path.read_text("utf-8"))
     ]
-    assert found == []
+    assert uses == []

@@ -421,9 +421,9 @@ def export_backup(
       fencepost export monday.backup
       fencepost export /backup/fencepost.backup --data /var/lib/fencepost --replace --json
     """
-    from fencepost.store.backup import export_to
+    from fencepost.store.backup import export_backup
 
-    backup = export_to(data, out, time.time_ns(), replace=replace)
+    backup = export_backup(data, out, time.time_ns(), replace=replace)
     _show_backup(backup, f"{format_bytes(out.stat().st_size)}, written to {out}", as_json)
 
 
@@ -446,9 +446,9 @@ def import_backup(
       fencepost import monday.backup --data restored
       fencepost serve --data restored
     """
-    from fencepost.store.backup import import_from
+    from fencepost.store.backup import import_backup
 
-    _show_backup(import_from(file, data), f"in {data}", as_json)
+    _show_backup(import_backup(file, data), f"in {data}", as_json)
 
 
 def _show_backup(backup: Any, where: str, as_json: bool) -> None:

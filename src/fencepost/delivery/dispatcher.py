@@ -122,13 +122,13 @@ class Outbox(Protocol):
         """Return the next unacknowledged messages; callable from any thread."""
 
     async def record(
-        self, tried: Endpoint, acknowledged: int, dead_letter: PendingMessage | None
+        self, endpoint: Endpoint, acknowledged: int, dead_letter: PendingMessage | None
     ) -> None:
         """Store the result of an attempt.
 
         Parameters
         ----------
-        tried : Endpoint
+        endpoint : Endpoint
             The endpoint with its new failure counts.
         acknowledged : int
             The position up to which messages are acknowledged; 0 to acknowledge none.

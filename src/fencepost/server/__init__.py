@@ -1,16 +1,13 @@
-"""`fencepost serve`: subscriptions over the network, events in, messages out.
+"""The server: subscriptions, events and messages over HTTP, WebSockets, MQTT and webhooks.
 
-- `broker/`: The single writer: publications, transactions, and the subscriptions they are matched
-  with
-- `console/`: What a person at a map wants to see: where subscriptions are, and events as they
-  come
-- `delivery/`: Messages handed over to endpoints: the outbox and its transports
-- `http/`: HTTP and WebSockets: routes, requests, answers, descriptions
-- `stateful/`: Subscriptions that remember: composites and tracked objects
-- `server_process`: Running a server until it is told to stop
-- `service`: Everything that requests share: the database, the broker, who is connected, who may
-  ask
-- `settings`: What can be set about a server, and its limits
+- `broker/`: the single writer: publications, transactions, and the subscriptions that events match
+- `console/`: data for the console: a live feed of events, and a map of subscriptions
+- `delivery/`: delivery of messages to webhooks and MQTT topics
+- `http/`: HTTP and WebSockets: routes, requests, responses, descriptions
+- `stateful/`: kinds of subscription that keep state: composites and tracked objects
+- `server_process`: `serve`: runs a server until it is interrupted
+- `service`: `Service`: what all requests share: database, broker, connections, keys, rate limits
+- `settings`: `Settings` and `Limits` of a server
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.settings import Limits, Settings
 from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
 from fencepost.store.api_keys import DEFAULT_TENANT, SCOPES
-from fencepost.store.database import Database, setting
+from fencepost.store.database import Database, ensure_setting
 
 _MAX_KEYS = 10_000
 
@@ -133,7 +133,7 @@ class Service:
     def _check_space(self) -> None:
         with self.database.transaction() as connection:
             api_keys.tenant_number(connection, DEFAULT_TENANT, create=True)
-            space = setting(connection, "space", self.settings.space)
+            space = ensure_setting(connection, "space", self.settings.space)
             if space != self.settings.space:
                 raise StoreError(
                     f"{self.settings.folder} was created for the space {space!r}, not "
@@ -157,7 +157,7 @@ class Service:
         if not secret and self.settings.open_access:
             number = self.database.read(api_keys.tenant_number, DEFAULT_TENANT)
             return Caller(number, DEFAULT_TENANT, frozenset(SCOPES), "")
-        key = self.database.read(api_keys.key_of, secret, self.clock()) if secret else None
+        key = self.database.read(api_keys.find_key, secret, self.clock()) if secret else None
         if key is None:
             problem = (
                 "this key is unknown, revoked or expired" if secret else "this request needs a key"
@@ -294,7 +294,7 @@ async def sweep_once(service: Service) -> bool:
     """Remove a batch of what has expired. Return whether there may be more."""
     now = service.clock()
     retained_since = now - round(service.settings.retention_s * 1e9)
-    with service.database.reading() as connection:
+    with service.database.reader() as connection:
         expired = subscription_rows.expired_subscriptions(connection, now, _BATCH)
         last_expired_event = event_log.last_event_before(connection, retained_since)
     if any(
@@ -326,12 +326,12 @@ def _remove(transaction: Transaction, expired: list[tuple[int, str]]) -> None:
 def delete_events(transaction: Transaction, up_to: int) -> int:
     """Delete a batch of events up to a position from the log. Return their number."""
     transaction.checkpoint_before(up_to)
-    deleted = event_log.forget_events(transaction.connection, up_to, _BATCH)
+    deleted = event_log.remove_events(transaction.connection, up_to, _BATCH)
     transaction.must_recount_unread = True
     return deleted
 
 
 def _delete_records(transaction: Transaction, results_since: int, dead_letters_since: int) -> None:
     """Delete the results of publications and the dead letters that are older than these times."""
-    endpoint_rows.forget_publications(transaction.connection, results_since)
-    endpoint_rows.forget_dead_letters(transaction.connection, dead_letters_since)
+    endpoint_rows.remove_publication_results_before(transaction.connection, results_since)
+    endpoint_rows.remove_dead_letters_before(transaction.connection, dead_letters_since)

@@ -1,13 +1,12 @@
 """Durable state of a server: subscriptions, events, messages, cursors and keys, in SQLite.
 
-- `api_keys`: Tenants, and the keys that open them
-- `backup`: A backup of a server's folder: one file, made while the server runs
-- `database`: The database of a server: one folder, one process, one writer, many readers
-- `endpoint_rows`: Where messages of a subscriber are posted, what could not be, and answers to
-  keep
-- `event_log`: Events and messages: what came, who gets it, and how far each subscriber has read
-- `stateful_state`: What stateful subscriptions remember: values by owner and name, of each tenant
-- `subscription_rows`: Subscriptions and subscribers as rows
+- `api_keys`: tenants, and the API keys that give access to them
+- `backup`: `export_backup` and `import_backup`: a server's folder as one file
+- `database`: `Database`: SQLite in a folder, with one writer and many readers
+- `endpoint_rows`: endpoints of subscribers, dead letters, and stored results of publications
+- `event_log`: the log of events, the outbox of messages, and acknowledged positions
+- `stateful_state`: the state of stateful subscriptions: values by owner and name
+- `subscription_rows`: subscriptions and subscribers
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
-    from fencepost.store.backup import export_to, import_from
-    from fencepost.store.database import FILE, MIGRATIONS, Database
+    from fencepost.store.backup import export_backup, import_backup
+    from fencepost.store.database import DATABASE_FILE, MIGRATIONS, Database
 
 __all__ = [
-    "FILE",
+    "DATABASE_FILE",
     "MIGRATIONS",
     "Database",
     "api_keys",
     "endpoint_rows",
     "event_log",
-    "export_to",
-    "import_from",
+    "export_backup",
+    "import_backup",
     "subscription_rows",
 ]
 
@@ -37,8 +36,8 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
-            "backup": ["export_to", "import_from"],
-            "database": ["Database", "FILE", "MIGRATIONS"],
+            "backup": ["export_backup", "import_backup"],
+            "database": ["DATABASE_FILE", "Database", "MIGRATIONS"],
             "endpoint_rows": None,
             "api_keys": None,
             "event_log": None,

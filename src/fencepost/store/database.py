@@ -1,19 +1,19 @@
-"""The database of a server: one folder, one process, one writer, many readers.
+"""`Database`: SQLite in a server's folder: one process, one writer, many readers.
 
-Its tables, which an older database gets by migrations:
+The tables, created and updated by migrations:
 
     tenant ---< api_key
        |
-       +---< subscriber ---< subscription        what is asked
+       +---< subscriber ---< subscription
        |         |
-       |         +---< message >--- event        what is answered: the outbox, and the log
-       |         +---- endpoint                  where messages are posted, if anywhere
-       +---< state                               of composites and tracked objects
-       +---< publication                         answers to publishers who may ask again
-       +---< dead_letter                         what could not be read or handed over
+       |         +---< message >--- event        the outbox, and the log
+       |         +---- endpoint                  the webhook or MQTT topic of a subscriber
+       +---< state                               state of composites and tracked objects
+       +---< publication                         results, by idempotency key
+       +---< dead_letter                         unusable input, and undeliverable messages
 
-An event has a *position* in the log, a message one of its own in the outbox; both count up from 1
-over all tenants and are never given twice, also where rows were removed since.
+An event has a *position* in the log, and a message has a position in the outbox. Both count up from
+1 over all tenants. A position is never used again, even after its row was removed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from fencepost.errors import StoreError
 
-_FIRST = """
+_SCHEMA_1 = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE tenant (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenant,
-    secret BLOB NOT NULL,
+    secret_hash BLOB NOT NULL,
     name TEXT NOT NULL,
     scopes TEXT NOT NULL,
     created INTEGER NOT NULL,
@@ -95,10 +95,10 @@ CREATE TABLE state (
 ) WITHOUT ROWID;
 CREATE TABLE publication (
     tenant INTEGER NOT NULL,
-    name TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
     at INTEGER NOT NULL,
-    answer TEXT NOT NULL,
-    PRIMARY KEY (tenant, name)
+    result TEXT NOT NULL,
+    PRIMARY KEY (tenant, idempotency_key)
 ) WITHOUT ROWID;
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -114,17 +114,17 @@ CREATE INDEX dead_letter_by_tenant ON dead_letter (tenant, number);
 CREATE INDEX dead_letter_by_time ON dead_letter (at);
 """
 
-MIGRATIONS = (_FIRST,)
-"""What leads from each version of the schema to the next; what was released never changes."""
+MIGRATIONS = (_SCHEMA_1,)
+"""The scripts from each version of the schema to the next. A released script never changes."""
 
 
 def migrate(connection: sqlite3.Connection) -> int:
-    """Bring a database up to date in one transaction; the version that it had, 0 of an empty one.
+    """Migrate a database in one transaction. Return its previous version, 0 if it was empty.
 
     Raises
     ------
     StoreError
-        Where a newer release of Fencepost wrote it.
+        If a newer release of Fencepost wrote it.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
@@ -143,28 +143,28 @@ def migrate(connection: sqlite3.Connection) -> int:
 Connection: TypeAlias = sqlite3.Connection
 P = ParamSpec("P")
 T = TypeVar("T")
-FILE = "fencepost.db"
-_LOCK = "lock"
-_IDLE_READERS = 8
-_WAL_PAGES = (
-    16_384  # 64 MiB: the log is copied into the database by `checkpoint`, seldom by a commit
-)
+DATABASE_FILE = "fencepost.db"
+_LOCK_FILE = "lock"
+_MAX_IDLE_READERS = 8
+# 64 MiB: `checkpoint` normally copies the write-ahead log, so that commits need not.
+_AUTOCHECKPOINT_PAGES = 16_384
 
 
 class Database:
-    """SQLite in a folder, in its write-ahead mode: a commit is on the disk when it returns.
+    """A SQLite database in a folder, in WAL mode: a commit is on disk when it returns.
 
     Parameters
     ----------
     folder : Path
-        Made if missing.
+        Created if missing.
     exclusive : bool
-        Whether no second process may have it open so, as it keeps in memory what is there.
+        Whether to refuse a second process that opens the folder exclusively. A server needs this,
+        because it keeps an image of the database in memory.
 
     Attributes
     ----------
     writer : sqlite3.Connection
-        For one thread at a time.
+        The connection that writes; for one thread at a time.
     """
 
     def __init__(self, folder: Path, *, exclusive: bool = True) -> None:
@@ -173,20 +173,20 @@ class Database:
         self._closed = False
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreError(
                 f"{folder} cannot be used: {error.strerror}; name another folder"
             ) from error
         try:
             if exclusive:
-                self._claim()
-            self.writer = self._opened()
+                self._lock_folder()
+            self.writer = self._open_writer()
         except BaseException:
             os.close(self._lock)
             raise
 
-    def _claim(self) -> None:
+    def _lock_folder(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -194,15 +194,15 @@ class Database:
                 f"another process has {self.folder} open; stop it, or name another folder"
             ) from None
 
-    def _opened(self) -> sqlite3.Connection:
-        """A connection for the writer, to a database that is up to date."""
+    def _open_writer(self) -> sqlite3.Connection:
+        """Return a connection that may write, after migrating the schema."""
         connection = None
         try:
             connection = self._connect()
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
             migrate(connection)
         except (sqlite3.Error, StoreError) as error:
             if connection is not None:
@@ -210,21 +210,21 @@ class Database:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(
-                f"{self.folder / FILE} cannot be used: {error}; restore it from a backup, or name "
-                "another folder"
+                f"{self.folder / DATABASE_FILE} cannot be used: {error}; restore it from a backup, "
+                "or name another folder"
             ) from error
         return connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.folder / FILE, isolation_level=None, check_same_thread=False, timeout=30
+            self.folder / DATABASE_FILE, isolation_level=None, check_same_thread=False, timeout=30
         )
         connection.execute("PRAGMA cache_size = -32768")
         return connection
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees what is committed, for any thread."""
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """Lend a read-only connection, which sees committed rows; for any thread."""
         try:
             connection = self._readers.pop()
         except IndexError:
@@ -233,21 +233,21 @@ class Database:
         try:
             yield connection
         finally:
-            if self._closed or len(self._readers) >= _IDLE_READERS:
+            if self._closed or len(self._readers) >= _MAX_IDLE_READERS:
                 connection.close()
             else:
                 self._readers.append(connection)
 
     def read(
-        self, query: Callable[Concatenate[Connection, P], T], *given: P.args, **named: P.kwargs
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What a function of a connection finds in what is committed, for any thread."""
-        with self.reading() as connection:
-            return query(connection, *given, **named)
+        """Return the result of a query function on a read-only connection; for any thread."""
+        with self.reader() as connection:
+            return query(connection, *args, **kwargs)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The writer within a transaction: committed at the end, or nothing of it at all."""
+        """Lend the writer within a transaction; roll the transaction back if the body raises."""
         writer = self.writer
         try:
             writer.execute("BEGIN IMMEDIATE")
@@ -258,26 +258,26 @@ class Database:
                 writer.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise StoreError(
-                    f"nothing was changed, as the database refused: {error}"
+                    f"nothing was changed, because the database failed: {error}"
                 ) from error
             raise
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """A part of a transaction: where it raises, nothing of this part is written."""
+        """Run a part of a transaction; roll back this part if the body raises."""
         writer = self.writer
         writer.execute("SAVEPOINT part")
         try:
             yield
         except BaseException:
-            if writer.in_transaction:  # SQLite itself ends a transaction where the disk is full
+            if writer.in_transaction:  # SQLite rolls back itself when the disk is full
                 writer.execute("ROLLBACK TO part")
                 writer.execute("RELEASE part")
             raise
         writer.execute("RELEASE part")
 
     def checkpoint(self) -> None:
-        """Copy what was committed from the log into the database, beside the writer."""
+        """Copy committed pages from the write-ahead log into the database; the writer goes on."""
         connection = self._connect()
         try:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -285,7 +285,7 @@ class Database:
             connection.close()
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Close all connections, and unlock the folder."""
         self._closed = True
         while self._readers:
             self._readers.pop().close()
@@ -293,13 +293,13 @@ class Database:
         os.close(self._lock)
 
 
-def setting(connection: Connection, name: str, default: str) -> str:
-    """What was written about a database under a name; the default is written where nothing was."""
+def ensure_setting(connection: Connection, name: str, default: str) -> str:
+    """Return a setting of the database; write the default if there is none."""
     connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (name, default))
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return str(row[0])
 
 
-def probe(connection: Connection) -> None:
-    """Write something that changes nothing; an error where nothing can be written."""
+def check_writable(connection: Connection) -> None:
+    """Raise an error if the database cannot be written to."""
     connection.execute("UPDATE meta SET value = value WHERE name = 'space'")

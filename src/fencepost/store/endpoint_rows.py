@@ -1,4 +1,4 @@
-"""Where messages of a subscriber are posted, what could not be, and answers to keep."""
+"""Rows of endpoints of subscribers, dead letters, and results of publications."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the messages of a subscriber go by themselves.
+    """The webhook or MQTT topic to which messages of a subscriber are delivered.
 
     Attributes
     ----------
     subscriber, tenant : int
+        Numbers of the subscriber and its tenant.
     name, tenant_name : str
-        The subscriber's, and the tenant's.
+        Names of the subscriber and its tenant.
     kind : {"webhook", "mqtt"}
     target : dict
-        Of a webhook `url`, `secret`, `headers`, `batch`; of MQTT `topic`.
+        `url`, `secret`, `headers` and `batch` of a webhook; `topic` of MQTT.
     acknowledged : int
-        Up to which position all were handed over.
+        Position up to which all messages are delivered.
     failures : int
-        How often in a row that failed.
+        Number of failed deliveries in a row.
     rejections : int
-        How often the next message was refused by who was reached.
+        How often the receiver has rejected the next message.
     retry_at_ns : int
-        When to try again, in nanoseconds since 1970.
+        Time of the next attempt, in nanoseconds since 1970.
     problem : str or None
-        What went wrong last.
+        Why the last delivery failed.
     disabled : int
-        1 where nothing is handed over until it is set anew.
+        1 if deliveries stopped until the endpoint is set again.
     """
 
     subscriber: int
@@ -50,7 +51,7 @@ class Endpoint:
 
 
 class DeadLetter(NamedTuple):
-    """What could not be read, or not be handed over."""
+    """An unusable input, or an undeliverable message, and the reason."""
 
     number: int
     at: int
@@ -61,13 +62,13 @@ class DeadLetter(NamedTuple):
     body: str
 
 
-_ENDPOINTS = (
+_SELECT_ENDPOINTS = (
     "SELECT e.subscriber, r.tenant, r.name, t.name, e.kind, e.target, r.acknowledged, e.failures, "
     "e.rejections, e.retry_at_ns, e.problem, e.disabled "
     "FROM endpoint e JOIN subscriber r ON r.number = e.subscriber "
     "JOIN tenant t ON t.number = r.tenant"
 )
-_DEAD_LETTERS = (
+_SELECT_DEAD_LETTERS = (
     "SELECT d.number, d.at, d.source, r.name, d.message, d.reason, d.body FROM dead_letter d "
     "LEFT JOIN subscriber r ON r.number = d.subscriber"
 )
@@ -76,7 +77,7 @@ _DEAD_LETTERS = (
 def put_endpoint(
     connection: sqlite3.Connection, subscriber: int, kind: str, target: dict[str, Any]
 ) -> None:
-    """Have the messages of a subscriber posted somewhere; it takes the place of another."""
+    """Set or replace the endpoint of a subscriber."""
     connection.execute(
         "INSERT OR REPLACE INTO endpoint (subscriber, kind, target) VALUES (?, ?, ?)",
         (subscriber, kind, json.dumps(target)),
@@ -84,38 +85,40 @@ def put_endpoint(
 
 
 def remove_endpoint(connection: sqlite3.Connection, subscriber: int) -> bool:
-    """Have them posted nowhere; whether they were."""
+    """Remove the endpoint of a subscriber. Return whether there was one."""
     return (
         connection.execute("DELETE FROM endpoint WHERE subscriber = ?", (subscriber,)).rowcount > 0
     )
 
 
 def endpoint(connection: sqlite3.Connection, subscriber: int) -> Endpoint | None:
-    """Where the messages of a subscriber are posted."""
-    row = connection.execute(f"{_ENDPOINTS} WHERE e.subscriber = ?", (subscriber,)).fetchone()
-    return None if row is None else _endpoint(row)
+    """Return the endpoint of a subscriber, or None."""
+    row = connection.execute(
+        f"{_SELECT_ENDPOINTS} WHERE e.subscriber = ?", (subscriber,)
+    ).fetchone()
+    return None if row is None else _endpoint_from_row(row)
 
 
 def endpoint_subscribers(connection: sqlite3.Connection) -> set[int]:
-    """The numbers of all subscribers whose messages are posted somewhere."""
+    """Return the numbers of all subscribers with an endpoint that is not disabled."""
     rows = connection.execute("SELECT subscriber FROM endpoint WHERE NOT disabled").fetchall()
     return {number for (number,) in rows}
 
 
-def note_attempt(connection: sqlite3.Connection, tried: Endpoint) -> None:
-    """Note how the last attempt to post went, unless the endpoint was set anew since."""
+def update_delivery_state(connection: sqlite3.Connection, endpoint: Endpoint) -> None:
+    """Store the outcome of the last delivery, unless the endpoint was set again since."""
     connection.execute(
         "UPDATE endpoint SET failures = ?, rejections = ?, retry_at_ns = ?, problem = ?, "
         "disabled = ? WHERE subscriber = ? AND kind = ? AND target = ?",
         (
-            tried.failures,
-            tried.rejections,
-            tried.retry_at_ns,
-            tried.problem,
-            tried.disabled,
-            tried.subscriber,
-            tried.kind,
-            json.dumps(tried.target),
+            endpoint.failures,
+            endpoint.rejections,
+            endpoint.retry_at_ns,
+            endpoint.problem,
+            endpoint.disabled,
+            endpoint.subscriber,
+            endpoint.kind,
+            json.dumps(endpoint.target),
         ),
     )
 
@@ -130,7 +133,7 @@ def add_dead_letter(
     subscriber: int | None = None,
     message: int | None = None,
 ) -> None:
-    """Set aside what could not be read or handed over, with its reason."""
+    """Add a dead letter."""
     connection.execute(
         "INSERT INTO dead_letter (tenant, subscriber, message, at, source, reason, body) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -141,71 +144,75 @@ def add_dead_letter(
 def dead_letters(
     connection: sqlite3.Connection, tenant: int, after: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
-    """A page of what was set aside, oldest first."""
+    """Return a page of dead letters, oldest first."""
     rows = connection.execute(
-        f"{_DEAD_LETTERS} WHERE d.tenant = ? AND d.number > ? ORDER BY d.number LIMIT ?",
+        f"{_SELECT_DEAD_LETTERS} WHERE d.tenant = ? AND d.number > ? ORDER BY d.number LIMIT ?",
         (tenant, after, limit),
     ).fetchall()
     return [DeadLetter._make(row) for row in rows]
 
 
 def dead_letter(connection: sqlite3.Connection, tenant: int, number: int) -> DeadLetter | None:
-    """One that was set aside, or None."""
+    """Return a dead letter, or None."""
     row = connection.execute(
-        f"{_DEAD_LETTERS} WHERE d.tenant = ? AND d.number = ?", (tenant, number)
+        f"{_SELECT_DEAD_LETTERS} WHERE d.tenant = ? AND d.number = ?", (tenant, number)
     ).fetchone()
     return None if row is None else DeadLetter._make(row)
 
 
 def remove_dead_letter(connection: sqlite3.Connection, tenant: int, number: int) -> bool:
-    """Throw one away; whether it was there."""
-    found = connection.execute(
+    """Remove a dead letter. Return whether it existed."""
+    cursor = connection.execute(
         "DELETE FROM dead_letter WHERE tenant = ? AND number = ?", (tenant, number)
     )
-    return found.rowcount > 0
+    return cursor.rowcount > 0
 
 
-def forget_dead_letters(connection: sqlite3.Connection, before: int) -> None:
-    """Throw away those from before a time."""
-    connection.execute("DELETE FROM dead_letter WHERE at < ?", (before,))
+def remove_dead_letters_before(connection: sqlite3.Connection, time: int) -> None:
+    """Remove the dead letters from before a time."""
+    connection.execute("DELETE FROM dead_letter WHERE at < ?", (time,))
 
 
 def count_dead_letters(connection: sqlite3.Connection, tenant: int) -> int:
-    """How many were set aside."""
+    """Return the number of dead letters of a tenant."""
     row = connection.execute("SELECT count(*) FROM dead_letter WHERE tenant = ?", (tenant,))
     return int(row.fetchone()[0])
 
 
 def remove_dead_letters(connection: sqlite3.Connection, tenant: int, up_to: int) -> int:
-    """Throw away those up to a number; how many there were."""
+    """Remove the dead letters of a tenant up to a number. Return how many were removed."""
     return connection.execute(
         "DELETE FROM dead_letter WHERE tenant = ? AND number <= ?", (tenant, up_to)
     ).rowcount
 
 
-def publication(connection: sqlite3.Connection, tenant: int, name: str) -> str | None:
-    """The answer that a publisher got who called a publication by this name."""
+def publication_result(
+    connection: sqlite3.Connection, tenant: int, idempotency_key: str
+) -> str | None:
+    """Return the stored result of the publication with an idempotency key, or None."""
     row = connection.execute(
-        "SELECT answer FROM publication WHERE tenant = ? AND name = ?", (tenant, name)
+        "SELECT result FROM publication WHERE tenant = ? AND idempotency_key = ?",
+        (tenant, idempotency_key),
     ).fetchone()
     return None if row is None else str(row[0])
 
 
-def note_publication(
-    connection: sqlite3.Connection, tenant: int, name: str, at: int, answer: str
+def store_publication_result(
+    connection: sqlite3.Connection, tenant: int, idempotency_key: str, at: int, result: str
 ) -> None:
-    """Keep an answer for a publisher who may ask again."""
+    """Store the result of a publication, in case the publisher sends it again."""
     connection.execute(
-        "INSERT OR REPLACE INTO publication (tenant, name, at, answer) VALUES (?, ?, ?, ?)",
-        (tenant, name, at, answer),
+        "INSERT OR REPLACE INTO publication (tenant, idempotency_key, at, result) "
+        "VALUES (?, ?, ?, ?)",
+        (tenant, idempotency_key, at, result),
     )
 
 
-def forget_publications(connection: sqlite3.Connection, before: int) -> None:
-    """Throw away the answers from before a time."""
-    connection.execute("DELETE FROM publication WHERE at < ?", (before,))
+def remove_publication_results_before(connection: sqlite3.Connection, time: int) -> None:
+    """Remove the results of publications from before a time."""
+    connection.execute("DELETE FROM publication WHERE at < ?", (time,))
 
 
-def _endpoint(row: Sequence[Any]) -> Endpoint:
+def _endpoint_from_row(row: Sequence[Any]) -> Endpoint:
     subscriber, tenant, name, tenant_name, kind, target, *rest = row
     return Endpoint(subscriber, tenant, name, tenant_name, kind, json.loads(target), *rest)

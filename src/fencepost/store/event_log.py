@@ -1,7 +1,7 @@
-"""Events and messages: what came, who gets it, and how far each subscriber has read.
+"""Rows of the log of events and of the outbox of messages, and acknowledged positions.
 
-Rows are handed over as one JSON array a statement: SQLite then adds them in one step without the
-GIL, where `executemany` would take and give it back at each row.
+Rows are inserted as one JSON array per statement. SQLite then adds them all without the GIL;
+`executemany` would release and acquire it at each row.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import NamedTuple
 
 
 class NewMessage(NamedTuple):
-    """A message to be added.
+    """A message to append.
 
     Attributes
     ----------
     subscriber : int
-        The number of who gets it.
+        Number of the subscriber.
     position : int
-        Its own: a subscriber has read all up to one of them.
+        Position in the outbox.
     at : int
-        When it was made, in nanoseconds since 1970.
+        Time of the message, in nanoseconds since 1970.
     event : int or None
-        The position of the event that it is about; None where time or a subscription made it.
+        Position of the event that the message is about; None if the passing of time or a change of
+        subscriptions caused the message.
     type : str
         "match", "detection" or "notification".
     data : str
-        JSON: what was found.
+        JSON.
     """
 
     subscriber: int
@@ -40,7 +41,7 @@ class NewMessage(NamedTuple):
 
 
 class StoredMessage(NamedTuple):
-    """A message as in `NewMessage`, and the event that it is about, as it was published."""
+    """A message as in `NewMessage`, and the JSON of its event as it was published."""
 
     position: int
     at: int
@@ -51,14 +52,14 @@ class StoredMessage(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """The last positions that were given."""
+    """The last positions that were used in the log and in the outbox."""
 
     event: int
     message: int
 
 
 def counters(connection: sqlite3.Connection) -> Counters:
-    """The last positions that were given; 0 before the first."""
+    """Return the last positions that were used; 0 before the first."""
     rows = dict(
         connection.execute(
             "SELECT name, value FROM meta WHERE name IN ('last_event', 'last_message')"
@@ -74,15 +75,19 @@ def append_events(
     first: int,
     bodies: Sequence[tuple[str, int]],
 ) -> None:
-    """Add events, the first at a position.
+    """Append events to the log.
 
     Parameters
     ----------
+    connection : Connection
+    tenant : int
     received : int
-        When they came.
+        Time of arrival, in nanoseconds since 1970.
+    first : int
+        Position of the first event.
     bodies : sequence of (str, int)
-        Of each its JSON, and the last position that was given to a message when all about it had
-        theirs.
+        JSON of each event, and the position of the last message in the outbox once the messages
+        about the event are appended.
     """
     connection.execute(
         "INSERT INTO event (position, tenant, received, last_message, body) "
@@ -92,7 +97,7 @@ def append_events(
 
 
 def append_messages(connection: sqlite3.Connection, messages: Sequence[NewMessage]) -> None:
-    """Add messages."""
+    """Append messages to the outbox."""
     connection.execute(
         "INSERT INTO message (subscriber, position, at, event, type, data) "
         "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 "
@@ -101,8 +106,8 @@ def append_messages(connection: sqlite3.Connection, messages: Sequence[NewMessag
     )
 
 
-def note_counters(connection: sqlite3.Connection, last: Counters) -> None:
-    """Keep the last positions that were given."""
+def store_counters(connection: sqlite3.Connection, last: Counters) -> None:
+    """Store the last positions that were used."""
     connection.executemany(
         "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)",
         [("last_event", last.event), ("last_message", last.message)],
@@ -114,13 +119,13 @@ def messages_after(
     subscriber: int,
     position: int,
     limit: int,
-    most_bytes: int = 1 << 62,
+    max_chars: int = 1 << 62,
 ) -> list[StoredMessage]:
-    """The messages of a subscriber after a position, in order: so many, or so many bytes of them.
+    """Return messages of a subscriber after a position, in order.
 
-    One message is given however large it is.
+    The page has at most `limit` messages and `max_chars` characters, but at least one message.
     """
-    found: list[StoredMessage] = []
+    page: list[StoredMessage] = []
     size = 0
     rows = connection.execute(
         "SELECT m.position, m.at, m.event, m.type, m.data, e.body "
@@ -130,19 +135,20 @@ def messages_after(
     )
     for row in map(StoredMessage._make, rows):
         size += len(row.body or "") + len(row.data)
-        if found and size > most_bytes:
+        if page and size > max_chars:
             break
-        found.append(row)
+        page.append(row)
     rows.close()
-    return found
+    return page
 
 
 def messages_about(
     connection: sqlite3.Connection, tenant: int, position: int, limit: int
 ) -> list[tuple[str, int, str, str]]:
-    """Of the messages about an event: whose, when, type and data.
+    """Return subscriber, time, type and data of the messages about an event.
 
-    Messages have the order of their events, so those of each subscriber lie between two positions.
+    The outbox has the order of the log. The messages of an event therefore have positions above the
+    last message of the event before it, up to its own last message.
     """
     bounds = connection.execute(
         "SELECT last_message FROM event WHERE position <= ? ORDER BY position DESC LIMIT 2",
@@ -162,7 +168,7 @@ def messages_about(
 def newest_messages(
     connection: sqlite3.Connection, subscriber: int, limit: int
 ) -> list[tuple[int, int | None, str, str]]:
-    """When, event, type and data of the last messages of a subscriber, newest first."""
+    """Return time, event, type and data of the last messages of a subscriber, newest first."""
     return connection.execute(
         "SELECT at, event, type, data FROM message WHERE subscriber = ? "
         "ORDER BY position DESC LIMIT ?",
@@ -171,7 +177,7 @@ def newest_messages(
 
 
 def event(connection: sqlite3.Connection, tenant: int, position: int) -> tuple[int, str] | None:
-    """When an event came, and its body; None where it is not there, or another tenant's."""
+    """Return the arrival time and the JSON of an event; None if the tenant has no such event."""
     row = connection.execute(
         "SELECT received, body FROM event WHERE position = ? AND tenant = ?", (position, tenant)
     ).fetchone()
@@ -181,7 +187,7 @@ def event(connection: sqlite3.Connection, tenant: int, position: int) -> tuple[i
 def events_after(
     connection: sqlite3.Connection, tenant: int, position: int, limit: int
 ) -> list[tuple[int, int, str]]:
-    """Position, time and body of the events of a tenant after a position."""
+    """Return position, arrival time and JSON of the events of a tenant after a position."""
     return connection.execute(
         "SELECT position, received, body FROM event WHERE position > ? AND tenant = ? "
         "ORDER BY position LIMIT ?",
@@ -192,7 +198,7 @@ def events_after(
 def newest_events(
     connection: sqlite3.Connection, tenant: int, limit: int
 ) -> list[tuple[int, int, str]]:
-    """Position, time and body of the last events of a tenant, newest first."""
+    """Return position, arrival time and JSON of the last events of a tenant, newest first."""
     return connection.execute(
         "SELECT position, received, body FROM event WHERE tenant = ? "
         "ORDER BY position DESC LIMIT ?",
@@ -200,36 +206,37 @@ def newest_events(
     ).fetchall()
 
 
-def acknowledge(connection: sqlite3.Connection, read: Mapping[int, int]) -> dict[int, int]:
-    """Note up to which position subscribers have read; how many messages of each that were.
+def acknowledge(connection: sqlite3.Connection, positions: Mapping[int, int]) -> dict[int, int]:
+    """Store the position up to which each subscriber has read.
 
-    A position before the one that was noted changes nothing.
+    Returns the number of messages that each subscriber acknowledged. A position below the stored
+    position changes nothing.
     """
-    given = json.dumps([*read.items()])
+    pairs = json.dumps([*positions.items()])
     counts = connection.execute(
         "SELECT r.number, (SELECT count(*) FROM message m WHERE m.subscriber = r.number "
         "AND m.position > r.acknowledged AND m.position <= j.value ->> 1) "
         "FROM json_each(?) j JOIN subscriber r ON r.number = j.value ->> 0",
-        (given,),
+        (pairs,),
     ).fetchall()
     connection.execute(
         "UPDATE subscriber SET acknowledged = max(acknowledged, j.value ->> 1) "
         "FROM json_each(?) j WHERE number = j.value ->> 0",
-        (given,),
+        (pairs,),
     )
     return dict(counts)
 
 
 def acknowledged(connection: sqlite3.Connection, subscriber: int) -> int:
-    """Up to which position a subscriber has read."""
+    """Return the position up to which a subscriber has read."""
     row = connection.execute(
         "SELECT acknowledged FROM subscriber WHERE number = ?", (subscriber,)
     ).fetchone()
     return int(row[0])
 
 
-def pending(connection: sqlite3.Connection) -> dict[int, int]:
-    """How many messages each subscriber has not read, of those who have not read all."""
+def unread_counts(connection: sqlite3.Connection) -> dict[int, int]:
+    """Return the number of unread messages by subscriber, without zeros."""
     return dict(
         connection.execute(
             "SELECT r.number, count(*) FROM subscriber r JOIN message m "
@@ -239,7 +246,7 @@ def pending(connection: sqlite3.Connection) -> dict[int, int]:
 
 
 def oldest_unread(connection: sqlite3.Connection, subscriber: int) -> int | None:
-    """When the first unread message of a subscriber was made."""
+    """Return the time of the oldest unread message of a subscriber, or None."""
     row = connection.execute(
         "SELECT m.at FROM subscriber r "
         "JOIN message m ON m.subscriber = r.number AND m.position > r.acknowledged "
@@ -250,9 +257,9 @@ def oldest_unread(connection: sqlite3.Connection, subscriber: int) -> int | None
 
 
 def last_event_before(connection: sqlite3.Connection, received: int) -> int:
-    """The position of the last event that came before a time; 0 where there is none.
+    """Return the position of the last event that was received before a time, or 0.
 
-    Events come in the order of their positions, so this looks at a few of them only.
+    Positions have the order of arrival, so this is a binary search.
     """
     low, high = (
         row or 0
@@ -263,22 +270,22 @@ def last_event_before(connection: sqlite3.Connection, received: int) -> int:
     low -= 1
     while low < high:
         middle = (low + high + 1) // 2
-        position, came = connection.execute(
+        position, arrival = connection.execute(
             "SELECT position, received FROM event WHERE position >= ? ORDER BY position LIMIT 1",
             (middle,),
         ).fetchone()
-        if came < received:
+        if arrival < received:
             low = position
         else:
             high = middle - 1
     return int(low)
 
 
-def forget_events(connection: sqlite3.Connection, up_to: int, limit: int) -> int:
-    """Remove at most so many of the events up to a position, and all messages about them.
+def remove_events(connection: sqlite3.Connection, up_to: int, limit: int) -> int:
+    """Remove the first events up to a position, at most `limit`, and the messages about them.
 
-    How many events went. Messages have the order of their events, so those of a subscriber that
-    go lie together.
+    Returns the number of removed events. The outbox has the order of the log, so the messages to
+    remove are a range of positions.
     """
     last = connection.execute(
         "SELECT max(position) FROM "

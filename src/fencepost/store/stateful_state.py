@@ -1,4 +1,4 @@
-"""What stateful subscriptions remember: values by owner and name, of each tenant."""
+"""Rows of the state of stateful subscriptions: values of each tenant, by owner and name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 
 class Change(NamedTuple):
-    """A value that is another now.
+    """A change of a value.
 
     Attributes
     ----------
     owner : str
-        Whose it is.
+        The set of subscriptions whose state it is.
     name : str or None
-        None for all that the owner has, which goes.
+        Name of the value; None to remove all values of the owner.
     value : str or bytes or None
-        None where it goes.
+        The new value; None to remove it.
     """
 
     owner: str
@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 def apply_changes(connection: sqlite3.Connection, tenant: int, changes: Sequence[Change]) -> None:
-    """Write changes in their order, texts that follow each other in one step."""
+    """Write changes in their order; consecutive texts are written in one statement."""
     texts: list[tuple[str, str, str]] = []
     for owner, name, value in changes:
         if name is not None and isinstance(value, str):
@@ -62,7 +62,7 @@ def _put_texts(
 
 
 def owners(connection: sqlite3.Connection, tenant: int) -> list[str]:
-    """Who has values."""
+    """Return the owners that have values."""
     rows = connection.execute("SELECT DISTINCT owner FROM state WHERE tenant = ?", (tenant,))
     return [owner for (owner,) in rows]
 
@@ -70,7 +70,7 @@ def owners(connection: sqlite3.Connection, tenant: int) -> list[str]:
 def values(
     connection: sqlite3.Connection, tenant: int, owner: str
 ) -> Iterable[tuple[str, str | bytes]]:
-    """The names and values of an owner."""
+    """Return the names and values of an owner."""
     return connection.execute(
         "SELECT name, value FROM state WHERE tenant = ? AND owner = ?", (tenant, owner)
     )

@@ -1,4 +1,4 @@
-"""Subscriptions and subscribers as rows."""
+"""Rows of subscriptions and subscribers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StoredSubscription:
-    """A subscription as it is kept.
+    """A stored subscription. Times are in nanoseconds since 1970.
 
     Attributes
     ----------
     id, subscriber : str
     definition : dict
-        What is asked, as it was given: `expression` or `composite`, and what else goes with it.
+        The JSON as it was sent: `expression` or `composite`, and perhaps `track` and `payload`.
     expires : int or None
     created : int
-        When it was made or last replaced. Times are in nanoseconds since 1970.
+        When it was created or last replaced.
     since : int
-        The position of the last event before it: it asks of those after.
+        Position of the last event before the subscription; only later events can match it.
     """
 
     id: str
@@ -40,23 +40,23 @@ _FROM = "FROM subscription s JOIN subscriber r ON r.number = s.subscriber"
 def subscriber_numbers(
     connection: sqlite3.Connection, tenant: int, names: Iterable[str]
 ) -> dict[str, int]:
-    """The numbers of subscribers by their names; those that are new get one."""
-    given = json.dumps(sorted(set(names)))
+    """Return the numbers of subscribers by name; add the unknown ones."""
+    names_json = json.dumps(sorted(set(names)))
     connection.execute(
         "INSERT INTO subscriber (tenant, name) SELECT ?1, value FROM json_each(?2) WHERE true "
         "ON CONFLICT (tenant, name) DO NOTHING",
-        (tenant, given),
+        (tenant, names_json),
     )
     rows = connection.execute(
         "SELECT r.name, r.number FROM json_each(?2) j "
         "JOIN subscriber r ON r.tenant = ?1 AND r.name = j.value",
-        (tenant, given),
+        (tenant, names_json),
     )
     return dict(rows.fetchall())
 
 
-def every_subscriber(connection: sqlite3.Connection) -> list[tuple[int, int, str]]:
-    """Number, tenant and name of each subscriber."""
+def all_subscribers(connection: sqlite3.Connection) -> list[tuple[int, int, str]]:
+    """Return number, tenant and name of each subscriber."""
     return connection.execute("SELECT number, tenant, name FROM subscriber").fetchall()
 
 
@@ -67,7 +67,19 @@ def put_subscriptions(
     now: int,
     since: int,
 ) -> None:
-    """Add or replace: (id, number of the subscriber, definition as JSON, expires)."""
+    """Add or replace subscriptions.
+
+    Parameters
+    ----------
+    connection : Connection
+    tenant : int
+    rows : sequence of (str, int, str, int or None)
+        Id, number of the subscriber, definition as JSON, and expiry of each.
+    now : int
+        In nanoseconds since 1970.
+    since : int
+        Position of the last event in the log.
+    """
     connection.execute(
         "INSERT OR REPLACE INTO subscription "
         "(tenant, id, subscriber, definition, expires, created, since) "
@@ -77,7 +89,7 @@ def put_subscriptions(
 
 
 def remove_subscriptions(connection: sqlite3.Connection, tenant: int, ids: Iterable[str]) -> None:
-    """Remove those of these ids that are there."""
+    """Remove subscriptions; ids that do not exist are ignored."""
     connection.execute(
         "DELETE FROM subscription WHERE tenant = ?1 AND id IN (SELECT value FROM json_each(?2))",
         (tenant, json.dumps([*ids])),
@@ -85,11 +97,11 @@ def remove_subscriptions(connection: sqlite3.Connection, tenant: int, ids: Itera
 
 
 def subscription(connection: sqlite3.Connection, tenant: int, id: str) -> StoredSubscription | None:
-    """One subscription, or None."""
+    """Return a subscription, or None."""
     row = connection.execute(
         f"SELECT {_COLUMNS} {_FROM} WHERE s.tenant = ? AND s.id = ?", (tenant, id)
     ).fetchone()
-    return None if row is None else _stored(row)
+    return None if row is None else _subscription_from_row(row)
 
 
 def subscriptions(
@@ -101,7 +113,20 @@ def subscriptions(
     subscriber: str | None = None,
     contains: str = "",
 ) -> list[StoredSubscription]:
-    """A page of subscriptions by id: those after one, of one subscriber, with a text in them."""
+    """Return a page of subscriptions, ordered by id.
+
+    Parameters
+    ----------
+    connection : Connection
+    tenant : int
+    after : str
+        The last id of the previous page.
+    limit : int
+    subscriber : str, optional
+        Return only the subscriptions of this subscriber.
+    contains : str
+        Return only subscriptions with this text in their id or definition, ignoring case.
+    """
     rows = connection.execute(
         f"SELECT {_COLUMNS} {_FROM} WHERE s.tenant = ?1 AND s.id > ?2 "
         "AND (?3 IS NULL OR r.name = ?3) "
@@ -109,25 +134,25 @@ def subscriptions(
         "ORDER BY s.id LIMIT ?5",
         (tenant, after, subscriber, contains.lower(), limit),
     )
-    return [_stored(row) for row in rows.fetchall()]
+    return [_subscription_from_row(row) for row in rows.fetchall()]
 
 
-def every_subscription(
+def active_subscriptions(
     connection: sqlite3.Connection, tenant: int, now: int
 ) -> Iterator[StoredSubscription]:
-    """All that have not expired, by id."""
+    """Return the subscriptions of a tenant that have not expired, ordered by id."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} {_FROM} WHERE s.tenant = ? AND (s.expires IS NULL OR s.expires > ?) "
         "ORDER BY s.id",
         (tenant, now),
     )
-    return map(_stored, rows)
+    return map(_subscription_from_row, rows)
 
 
 def expired_subscriptions(
     connection: sqlite3.Connection, now: int, limit: int
 ) -> list[tuple[int, str]]:
-    """Tenant and id of some that have expired."""
+    """Return tenant and id of expired subscriptions, at most `limit`."""
     return connection.execute(
         "SELECT tenant, id FROM subscription WHERE expires IS NOT NULL AND expires <= ? LIMIT ?",
         (now, limit),
@@ -135,11 +160,11 @@ def expired_subscriptions(
 
 
 def count_subscriptions(connection: sqlite3.Connection, tenant: int) -> int:
-    """How many there are."""
+    """Return the number of subscriptions of a tenant."""
     row = connection.execute("SELECT count(*) FROM subscription WHERE tenant = ?", (tenant,))
     return int(row.fetchone()[0])
 
 
-def _stored(row: Sequence[Any]) -> StoredSubscription:
+def _subscription_from_row(row: Sequence[Any]) -> StoredSubscription:
     id, subscriber, definition, expires, created, since = row
     return StoredSubscription(id, subscriber, json.loads(definition), expires, created, since)

@@ -1,4 +1,4 @@
-"""The broker's thread goes on, whatever those who wait for it do."""
+"""The broker's thread survives cancelled requests and failed entries."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fencepost.server import Limits, Service, Settings, Transaction, parse_defin
 from tests.waiting import WAIT_S
 
 
-def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:
+def test_cancelled_requests_do_not_stop_the_broker(tmp_path: Path) -> None:
     service = Service(Settings(tmp_path))
-    begun, go_on = threading.Event(), threading.Event()
+    begun, resume = threading.Event(), threading.Event()
 
     def wait(_: Transaction) -> str:
         begun.set()
-        go_on.wait(WAIT_S)
+        resume.wait(WAIT_S)
         return "done"
 
-    under_way = service.broker.change(wait)
+    running = service.broker.change(wait)
     assert begun.wait(WAIT_S)
     waiting = service.broker.publish(1, EventTable.read([{"n": 1}], service.space), ["{}"])
     assert waiting.cancel()
-    assert not under_way.cancel()
-    go_on.set()
-    assert under_way.result(WAIT_S) == "done"
+    assert not running.cancel()
+    resume.set()
+    assert running.result(WAIT_S) == "done"
     published = service.broker.publish(
         1, EventTable.read([{"n": 2}], service.space), ["{}"]
     ).result(WAIT_S)
@@ -37,14 +37,14 @@ def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:
     service.close()
 
 
-def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
+def test_a_failing_entry_does_not_fail_its_group(tmp_path: Path) -> None:
     service = Service(Settings(tmp_path, space="planar"))
     broker = service.broker
-    begun, go_on = threading.Event(), threading.Event()
+    begun, resume = threading.Event(), threading.Event()
 
     def wait(_: Transaction) -> None:
         begun.set()
-        go_on.wait(WAIT_S)
+        resume.wait(WAIT_S)
 
     def subscribe(transaction: Transaction) -> list[bool]:
         definition = parse_definition({"id": "a", "expression": "n > 0"}, Limits())
@@ -61,7 +61,7 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
         broker.change(fail),
         broker.publish(1, EventTable.read([{"n": 2}]), ['{"n": 2}']),
     ]  # one group
-    go_on.set()
+    resume.set()
     assert entries[0].result(WAIT_S) == [True]
     with pytest.raises(StoreError, match="nothing"):
         entries[2].result(WAIT_S)
@@ -75,10 +75,10 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_was_known_is_there_while_all_is_read_anew(
+def test_the_old_state_is_visible_during_a_reload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit that fails has memory read anew, and requests go on meanwhile."""
+    """After a failed commit memory is reloaded while requests continue."""
     service = Service(Settings(tmp_path, space="planar"))
     broker = service.broker
 
@@ -89,16 +89,16 @@ def test_what_was_known_is_there_while_all_is_read_anew(
     broker.change(subscribe).result(WAIT_S)
     known = dict(broker.names)
     assert known
-    read: list[dict[int, tuple[int, str]]] = []
+    visible: list[dict[int, tuple[int, str]]] = []
     empty = broker.new_tenant_subscriptions
 
-    def watched() -> Any:
-        read.append(dict(broker.names))
+    def recording() -> Any:
+        visible.append(dict(broker.names))
         return empty()
 
-    monkeypatch.setattr(broker, "new_tenant_subscriptions", watched)
+    monkeypatch.setattr(broker, "new_tenant_subscriptions", recording)
     broker.load()
-    assert read == [known]
+    assert visible == [known]
     assert broker.names == known
     assert [envelope.position for envelope in service.messages_after(min(known), 0)] == []
     service.close()

@@ -1,4 +1,4 @@
-"""The description of the channels: whole, resolvable, and of all that there are."""
+"""The AsyncAPI description is valid, resolvable and complete."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from tests.server.serving import Running
 
 @pytest.fixture
 def described(server: Running) -> dict[str, Any]:
-    answer = server.http.get("/asyncapi.json")
-    assert answer.status_code == 200
-    found: dict[str, Any] = answer.json()
-    return found
+    response = server.http.get("/asyncapi.json")
+    assert response.status_code == 200
+    document: dict[str, Any] = response.json()
+    return document
 
 
 def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
-        for one in value.values():
-            yield from references(one)
+        for member in value.values():
+            yield from references(member)
     elif isinstance(value, list):
-        for one in value:
-            yield from references(one)
+        for item in value:
+            yield from references(item)
 
 
-def resolved(whole: dict[str, Any], reference: str) -> Any:
+def resolve(document: dict[str, Any], reference: str) -> Any:
     assert reference.startswith("#/")
-    found: Any = whole
+    node: Any = document
     for name in reference.removeprefix("#/").split("/"):
-        found = found[name]
-    return found
+        node = node[name]
+    return node
 
 
 def test_structure(described: dict[str, Any], server: Running) -> None:
@@ -52,26 +52,26 @@ def test_structure(described: dict[str, Any], server: Running) -> None:
     for name, channel in described["channels"].items():
         assert channel["messages"], name
         assert channel["servers"], name
-        wanted = set((channel["address"] or "").replace("}", "{").split("{")[1::2])
-        assert channel.get("parameters", {}).keys() == wanted
+        names = set((channel["address"] or "").replace("}", "{").split("{")[1::2])
+        assert channel.get("parameters", {}).keys() == names
     for operation in described["operations"].values():
         assert operation["action"] in ("send", "receive")
-        channel = resolved(described, operation["channel"]["$ref"])
+        channel = resolve(described, operation["channel"]["$ref"])
         for message in operation["messages"]:
-            assert resolved(described, message["$ref"]) in channel["messages"].values()
+            assert resolve(described, message["$ref"]) in channel["messages"].values()
     used = {operation["channel"]["$ref"] for operation in described["operations"].values()}
     assert used == {f"#/channels/{name}" for name in described["channels"]}
 
 
-def test_everything_that_is_referred_to_is_there(described: dict[str, Any]) -> None:
-    found = [*references(described)]
-    assert len(found) > 20
-    for reference in found:
-        resolved(described, reference)
+def test_references_resolve(described: dict[str, Any]) -> None:
+    all_references = [*references(described)]
+    assert len(all_references) > 20
+    for reference in all_references:
+        resolve(described, reference)
 
 
 def test_every_socket_and_stream_is_described(server: Running) -> None:
-    addresses = {one.address for one in CHANNELS}
+    addresses = {channel.address for channel in CHANNELS}
     sockets = {
         route.path.replace(":path", "")
         for route in create_app(server.service).routes
@@ -81,8 +81,8 @@ def test_every_socket_and_stream_is_described(server: Running) -> None:
         operation.path
         for operation in OPERATIONS
         if any(
-            isinstance(answer, Content) and "text/event-stream" in answer.types
-            for answer in operation.answers.values()
+            isinstance(content, Content) and "text/event-stream" in content.types
+            for content in operation.responses.values()
         )
     }
     assert sockets
@@ -100,4 +100,4 @@ def test_a_message_is_as_described(described: dict[str, Any], server: Running) -
     }
     assert validator_for(schema).is_valid(messages)
     assert not validator_for(schema).is_valid([{**messages[0], "position": "1"}])
-    assert json.dumps(described)  # no value that JSON has not
+    assert json.dumps(described)  # all values are JSON values

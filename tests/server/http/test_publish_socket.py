@@ -1,4 +1,4 @@
-"""A socket of publishers whose regions may be wrong."""
+"""A publishing socket whose safe regions may be wrong."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fencepost.server import Service, Settings
 from fencepost.server.http.publish_socket import Publishers
 from fencepost.server.service import Caller
 
-TURNS = 100  # of the loop; no other thread has a part in what is tested
+TURNS = 100  # of the event loop; the test involves no other thread
 
 
 class Frames:
-    """A socket that keeps what is sent."""
+    """A recorder of sent frames."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
 
     async def socket(self) -> WebSocket:
-        """The socket, once it was accepted."""
+        """Return an accepted socket."""
 
         async def receive() -> dict[str, Any]:
             return {"type": "websocket.connect"}
@@ -40,7 +40,7 @@ class Frames:
 
 @pytest.mark.parametrize("is_void", [False, True], ids=["open", "void"])
 def test_nothing_is_sent_once_regions_may_be_wrong(tmp_path: Path, is_void: bool) -> None:
-    """An answer says that every withdrawal before it was told; where a commit failed, none was."""
+    """A reply implies that earlier withdrawals were sent, which fails after a failed commit."""
     service = Service(Settings(tmp_path, space="planar"))
 
     async def run() -> None:
@@ -48,18 +48,18 @@ def test_nothing_is_sent_once_regions_may_be_wrong(tmp_path: Path, is_void: bool
         publishers = Publishers(service)
         socket = await frames.socket()
         publisher = publishers.open(socket, caller, await publishers.regions(1))
-        await publisher.take('{"ping": 7}')
+        await publisher.receive('{"ping": 7}')
         if is_void:
             publishers.close_all()
-        answers, tells = map(asyncio.ensure_future, publisher.senders())
+        replies, withdrawals = map(asyncio.ensure_future, publisher.senders())
         for _ in range(TURNS):
             await asyncio.sleep(0)
         assert frames.sent == ([] if is_void else [{"pong": 7}])
-        assert not answers.done()
-        assert tells.done() == is_void
+        assert not replies.done()
+        assert withdrawals.done() == is_void
         if is_void:
-            assert tells.result() == (1012, "subscriptions were read anew; connect again")
-        for task in (answers, tells):
+            assert withdrawals.result() == (1012, "subscriptions were reloaded; connect again")
+        for task in (replies, withdrawals):
             task.cancel()
         publisher.close()
 

@@ -1,4 +1,4 @@
-"""Composites over HTTP: detections, over restarts too, and what is refused."""
+"""Composites over HTTP: detections, restarts, and rejected definitions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PICK_UP = {
 
 
 def event(kind: str, second: float, x: float, y: float, id: object = None) -> dict[str, Any]:
-    """Something of a kind at a second and a place."""
-    found: dict[str, Any] = {
+    """Return an event of a kind at a second and a location."""
+    feature: dict[str, Any] = {
         "type": "Feature",
         "geometry": {"type": "Point", "coordinates": [x, y]},
         "properties": {"kind": kind, "time": format_instant(START + round(second * SECOND))},
     }
-    return found if id is None else {**found, "id": id}
+    return feature if id is None else {**feature, "id": id}
 
 
 def put(server: Running, id: str, composite: dict[str, Any], **more: Any) -> None:
@@ -44,36 +44,36 @@ def put(server: Running, id: str, composite: dict[str, Any], **more: Any) -> Non
 def publish(server: Running, *events: dict[str, Any]) -> dict[str, Any]:
     answer = server.http.post("/v1/events", json=list(events))
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result
 
 
 def detections(server: Running, subscriber: str) -> list[dict[str, Any]]:
-    """The data of all messages of a subscriber."""
-    found: list[dict[str, Any]] = []
+    """Return the data of all messages of a subscriber."""
+    data: list[dict[str, Any]] = []
     since = 0
     while page := server.http.get(
         f"/v1/subscribers/{subscriber}/messages", params={"since": since, "limit": 1000}
     ).json():
-        assert all(one["type"] == "fencepost.detection" for one in page)
-        found += [one["data"] for one in page]
+        assert all(message["type"] == "fencepost.detection" for message in page)
+        data += [message["data"] for message in page]
         since = page[-1]["position"]
-    return found
+    return data
 
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path / "data", space="planar") as found:
-        yield found
+    with running(tmp_path / "data", space="planar") as server:
+        yield server
 
 
-def test_a_detection_says_who_when_and_where(plane: Running) -> None:
+def test_the_data_of_a_detection(plane: Running) -> None:
     put(plane, "meet", PICK_UP, subscriber="me", payload=[1])
     last = event("rider", 7, 3, 4)
     answer = publish(plane, event("taxi", 0, 0, 0.5, "t7"), {"kind": "taxi"}, last)
     assert (answer["accepted"], answer["messages"]) == (3, 1)
-    [found] = detections(plane, "me")
-    assert found == {
+    [detection] = detections(plane, "me")
+    assert detection == {
         "subscription": "meet",
         "members": {"taxi": {"position": 1, "id": "t7"}, "rider": {"position": 3, "id": None}},
         "earliest": format_instant(START),
@@ -87,32 +87,32 @@ def test_a_detection_says_who_when_and_where(plane: Running) -> None:
     assert (numbers["composites"], numbers["live"], numbers["no_time"]) == (1, 2, 1)
 
 
-def test_composites_that_were_written_as_json_and_those_within_others(plane: Running) -> None:
+def test_converted_and_nested_composites(plane: Running) -> None:
     text = 'DIST((STRING:kind="taxi");<;5)(STRING:kind="rider")'
     composite = parse_ops4st(text, id="text", within_s=60)
     assert isinstance(composite, fp.Composite)
-    given = composite.to_json()
-    del given["id"]
-    put(plane, "text", given)
+    definition = composite.to_json()
+    del definition["id"]
+    put(plane, "text", definition)
     inner = {"id": "pair", **PICK_UP}
     nested = {"pair": inner, "third": "kind = 'dog'"}
     put(plane, "nested", {"members": nested, "where": ["DIST(pair, third) <= 1"], "within_s": 60})
     publish(plane, event("taxi", 0, 0, 0), event("dog", 1, 2, 1), event("rider", 2, 4, 0))
-    [found] = detections(plane, "text")
-    assert {one["position"] for one in found["members"].values()} == {1, 3}
-    [found] = detections(plane, "nested")
-    assert found["members"]["third"] == {"position": 2, "id": None}
-    assert found["members"]["pair"]["members"]["rider"] == {"position": 3, "id": None}
+    [detection] = detections(plane, "text")
+    assert {member["position"] for member in detection["members"].values()} == {1, 3}
+    [detection] = detections(plane, "nested")
+    assert detection["members"]["third"] == {"position": 2, "id": None}
+    assert detection["members"]["pair"]["members"]["rider"] == {"position": 3, "id": None}
 
 
-def test_composites_come_change_end_and_go(plane: Running) -> None:
+def test_composites_are_added_changed_and_removed(plane: Running) -> None:
     publish(plane, event("taxi", 0, 0, 0))
     put(plane, "meet", PICK_UP)
-    publish(plane, event("rider", 1, 0, 0))  # the taxi came before it was asked for
+    publish(plane, event("rider", 1, 0, 0))  # the taxi came before the subscription
     assert detections(plane, "meet") == []
     publish(plane, event("taxi", 2, 0, 0))
     assert len(detections(plane, "meet")) == 1
-    put(plane, "meet", PICK_UP)  # says the same, so nothing is forgotten
+    put(plane, "meet", PICK_UP)  # an equal definition keeps the state
     publish(plane, event("taxi", 3, 0, 0))
     assert len(detections(plane, "meet")) == 2
     put(plane, "meet", {**PICK_UP, "within_s": 30})
@@ -128,38 +128,38 @@ def test_composites_come_change_end_and_go(plane: Running) -> None:
 
 
 def _stream(chance: random.Random, count: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     for number in range(count):
         kind = chance.choice(["taxi", "rider", "dog"])
         late = chance.choice([0.0, 0.0, 3.0, 90.0])
         x, y = chance.uniform(0, 60), chance.uniform(0, 60)
-        found.append(event(kind, 2 * number - late, x, y, f"e{number}"))
+        events.append(event(kind, 2 * number - late, x, y, f"e{number}"))
         if chance.random() < 0.1:
-            found.append({"kind": "taxi", "time": "soon"})
-    return found
+            events.append({"kind": "taxi", "time": "soon"})
+    return events
 
 
 @pytest.mark.parametrize(("seed", "space"), [(1, "planar"), (3, "wgs84")])
-def test_it_is_what_a_detector_finds_over_restarts_too(
+def test_detections_equal_those_of_a_detector_despite_restarts(
     tmp_path: Path, seed: int, space: str
 ) -> None:
     chance = random.Random(seed)
     unit = 1.0 if space == "planar" else 111_000.0
     detector = fp.Detector(lateness_s=60, space=space)
-    wanted: list[tuple[str, int, str]] = []
-    there: set[str] = set()
+    expected: list[tuple[str, int, str]] = []
+    existing: set[str] = set()
     position = 0
     ids: dict[Any, int] = {}
     events = _stream(chance, 200)
     for start in range(0, len(events), 40):
         with running(tmp_path, space=space) as server:
             for id in ("p", "q", "r"):
-                if id in there and chance.random() < 0.3:
-                    there.remove(id)
+                if id in existing and chance.random() < 0.3:
+                    existing.remove(id)
                     server.http.delete(f"/v1/subscriptions/{id}")
                     detector.remove(id)
-                elif id not in there and (not start or chance.random() < 0.7):
-                    there.add(id)
+                elif id not in existing and (not start or chance.random() < 0.7):
+                    existing.add(id)
                     composite: dict[str, Any] = {
                         "members": {"a": "kind = 'taxi'", "b": "kind = 'rider'"},
                         "where": [f"DIST(a, b) < {chance.choice([5, 10, 15]) * unit}"],
@@ -170,25 +170,25 @@ def test_it_is_what_a_detector_finds_over_restarts_too(
             part = events[start : start + 40]
             for cut in range(0, len(part), 13):
                 publish(server, *part[cut : cut + 13])
-            for given in part:
+            for published in part:
                 position += 1
-                ids[given.get("id")] = position
-                found = detector.push(given, dead_letters=[])
-                for one in found:
-                    members = sorted(ids[member] for member in one.members.values())
-                    wanted.append((one.composite, position, repr(members)))
+                ids[published.get("id")] = position
+                completed = detector.push(published, dead_letters=[])
+                for detection in completed:
+                    members = sorted(ids[member] for member in detection.members.values())
+                    expected.append((detection.composite, position, repr(members)))
     with running(tmp_path, space=space) as server:
-        got = [
-            (one["subscription"], one["position"],
-             repr(sorted(member["position"] for member in one["members"].values())))
-            for one in detections(server, "me")
+        actual = [
+            (detection["subscription"], detection["position"],
+             repr(sorted(member["position"] for member in detection["members"].values())))
+            for detection in detections(server, "me")
         ]  # fmt: skip
-    assert len(wanted) > 20
-    assert sorted(got) == sorted(wanted)
-    assert [one[1] for one in got] == sorted(one[1] for one in got)
+    assert len(expected) > 20
+    assert sorted(actual) == sorted(expected)
+    assert [triple[1] for triple in actual] == sorted(triple[1] for triple in actual)
 
 
-def test_events_may_go_from_the_log_before_a_restart(tmp_path: Path) -> None:
+def test_events_may_leave_the_log_before_a_restart(tmp_path: Path) -> None:
     with running(tmp_path, space="planar") as server:
         put(server, "meet", PICK_UP)
         publish(server, event("taxi", 0, 0, 0, "t"))
@@ -196,15 +196,15 @@ def test_events_may_go_from_the_log_before_a_restart(tmp_path: Path) -> None:
         server.service.broker.change(lambda transaction: delete_events(transaction, 2)).result(
             WAIT_S
         )
-        with server.service.database.reading() as connection:
+        with server.service.database.reader() as connection:
             assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     with running(tmp_path, space="planar") as server:
         publish(server, event("rider", 2, 0, 0))
-        [found] = detections(server, "meet")
-        assert found["members"]["taxi"] == {"position": 1, "id": "t"}
+        [detection] = detections(server, "meet")
+        assert detection["members"]["taxi"] == {"position": 1, "id": "t"}
 
 
-def test_one_event_completes_a_bounded_number(tmp_path: Path) -> None:
+def test_detections_of_an_event_are_bounded(tmp_path: Path) -> None:
     limits = Limits(detections_per_event=7, live_members=50)
     with running(tmp_path, space="planar", limits=limits) as server:
         anything = {"members": {"a": "kind = 'x'", "b": "kind = 'x'", "c": "kind = 'x'"}}
@@ -214,14 +214,17 @@ def test_one_event_completes_a_bounded_number(tmp_path: Path) -> None:
         numbers = server.http.get("/v1/stats").json()["composites"]
         assert numbers["live"] <= 50
         assert numbers["cut_short"] > 0
-        found = detections(server, "all")
-        assert max(sum(one["position"] == p for one in found) for p in range(81)) <= 21
+        all_detections = detections(server, "all")
+        assert (
+            max(sum(detection["position"] == p for detection in all_detections) for p in range(81))
+            <= 21
+        )
 
 
 @pytest.mark.parametrize(
-    ("composite", "said"),
+    ("composite", "message"),
     [
-        ("IN(a)b", "`composite` is an object"),
+        ("IN(a)b", "`composite` must be an object"),
         ({}, "members"),
         ({"members": {"a": "x = 1"}}, "within_s"),
         ({"members": {"a": "x ="}, "within_s": 5}, "member 'a'"),
@@ -231,20 +234,20 @@ def test_one_event_completes_a_bounded_number(tmp_path: Path) -> None:
         ({"ops4st": '(STRING:kind="taxi")', "within_s": 5}, "'ops4st'"),
     ],
 )
-def test_composites_that_mean_nothing_are_refused(
-    plane: Running, composite: Any, said: str
-) -> None:
+def test_invalid_composites_are_rejected(plane: Running, composite: Any, message: str) -> None:
     answer = plane.http.put("/v1/subscriptions/a", json={"composite": composite})
     assert answer.status_code == 422, answer.text
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
 
 
-def test_why_an_event_plays_a_part(plane: Running) -> None:
+def test_an_explanation_has_the_members(plane: Running) -> None:
     put(plane, "meet", PICK_UP)
     publish(plane, event("taxi", 0, 0, 0))
-    found = plane.http.get("/v1/subscriptions/meet/explanation", params={"event": 1}).json()
-    assert found["matches"] is True
-    outcomes = {name: one["outcome"] for name, one in found["explanation"]["members"].items()}
+    result = plane.http.get("/v1/subscriptions/meet/explanation", params={"event": 1}).json()
+    assert result["matches"] is True
+    outcomes = {
+        name: member["outcome"] for name, member in result["explanation"]["members"].items()
+    }
     assert outcomes == {"taxi": "true", "rider": "false"}
     dog = {"event": event("dog", 0, 0, 0)}
     assert not plane.http.post("/v1/subscriptions/meet/explanation", json=dog).json()["matches"]

@@ -1,4 +1,4 @@
-"""Subscriptions that follow objects: what they enter, leave, cross and stay in."""
+"""Tracked subscriptions over HTTP: moving objects that enter, leave, cross and stay."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ENTER_EXIT = {"key": "vehicle", "on": ["enter", "exit"]}
 
 
 def at(second: float, x: float, y: float = 5.0, vehicle: Any = 7, **more: Any) -> dict[str, Any]:
-    """Where a vehicle is at a second."""
-    place = {"type": "Point", "coordinates": [x, y]}
+    """Return a position of a vehicle at a second."""
+    point = {"type": "Point", "coordinates": [x, y]}
     time = format_instant(START + round(second * SECOND))
     properties = {"vehicle": vehicle, "time": time, **more}
-    return {"type": "Feature", "geometry": place, "properties": properties}
+    return {"type": "Feature", "geometry": point, "properties": properties}
 
 
 def track(server: Running, id: str, expression: str, rules: dict[str, Any], **more: Any) -> None:
@@ -38,47 +38,47 @@ def track(server: Running, id: str, expression: str, rules: dict[str, Any], **mo
 def publish(server: Running, *events: dict[str, Any]) -> dict[str, Any]:
     answer = server.http.post("/v1/events", json=list(events))
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result
 
 
-def told(server: Running, subscriber: str) -> list[dict[str, Any]]:
-    """The data of all messages of a subscriber."""
-    found: list[dict[str, Any]] = []
+def received(server: Running, subscriber: str) -> list[dict[str, Any]]:
+    """Return the data of all messages of a subscriber."""
+    data: list[dict[str, Any]] = []
     since = 0
     while page := server.http.get(
         f"/v1/subscribers/{subscriber}/messages", params={"since": since, "limit": 1000}
     ).json():
-        assert all(one["type"] == "fencepost.notification" for one in page)
-        found += [one["data"] for one in page]
+        assert all(message["type"] == "fencepost.notification" for message in page)
+        data += [message["data"] for message in page]
         since = page[-1]["position"]
-    return found
+    return data
 
 
-def kinds(found: list[dict[str, Any]]) -> list[tuple[str, Any, str, str]]:
-    """What happened to which subscription, when, and why."""
-    return [(one["kind"], one["key"], one["subscription"], one["cause"]) for one in found]
+def kinds(notifications: list[dict[str, Any]]) -> list[tuple[str, Any, str, str]]:
+    """Return kind, key, subscription and cause of each notification."""
+    return [(n["kind"], n["key"], n["subscription"], n["cause"]) for n in notifications]
 
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path / "data", space="planar") as found:
-        yield found
+    with running(tmp_path / "data", space="planar") as server:
+        yield server
 
 
-def test_entering_and_leaving_is_told_in_the_order_of_events(plane: Running) -> None:
+def test_notifications_have_the_order_of_events(plane: Running) -> None:
     track(plane, "depot", DEPOT, ENTER_EXIT, subscriber="me", payload="P")
     track(plane, "half", "S_INTERSECTS(geometry, BBOX(5, 0, 10, 10))", ENTER_EXIT, subscriber="me")
     answer = publish(plane, at(0, -5), at(1, 4), {"vehicle": 7}, at(2, 6), {"x": 1}, at(3, 20))
     assert (answer["accepted"], answer["messages"]) == (6, 4)
-    found = told(plane, "me")
-    assert kinds(found) == [
+    notifications = received(plane, "me")
+    assert kinds(notifications) == [
         ("enter", 7, "depot", "movement"),
         ("enter", 7, "half", "movement"),
         ("exit", 7, "depot", "movement"),
         ("exit", 7, "half", "movement"),
     ]
-    enter, _, leave, _ = found
+    enter, _, leave, _ = notifications
     assert enter["event"] == at(1, 4)
     assert enter["position"] == 2
     assert enter["payload"] == "P"
@@ -90,67 +90,70 @@ def test_entering_and_leaving_is_told_in_the_order_of_events(plane: Running) -> 
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_a_subscription_that_comes_or_goes_under_an_object(plane: Running, refresh: bool) -> None:
+def test_subscriptions_change_while_an_object_is_inside(plane: Running, refresh: bool) -> None:
     rules = {**ENTER_EXIT, "refresh": True} if refresh else ENTER_EXIT
     track(plane, "far", "S_INTERSECTS(geometry, BBOX(90, 90, 99, 99))", rules, subscriber="me")
     publish(plane, at(0, 5))
     track(plane, "depot", DEPOT, rules, subscriber="me")
     if not refresh:
-        assert told(plane, "me") == []
+        assert received(plane, "me") == []
         publish(plane, at(1, 5))
-    [enter] = told(plane, "me")
+    [enter] = received(plane, "me")
     assert kinds([enter]) == [("enter", 7, "depot", "rule")]
     assert ("event" in enter) == (not refresh)
     plane.http.delete("/v1/subscriptions/depot")
     if not refresh:
         publish(plane, at(2, 5))
-    assert kinds(told(plane, "me"))[1:] == [("exit", 7, "depot", "rule")]
+    assert kinds(received(plane, "me"))[1:] == [("exit", 7, "depot", "rule")]
 
 
-def test_rules_without_subscriptions_are_forgotten(plane: Running) -> None:
+def test_rules_without_subscriptions_are_removed(plane: Running) -> None:
     track(plane, "depot", DEPOT, {**ENTER_EXIT, "refresh": True})
     publish(plane, at(0, 5))
     rows = "SELECT count(*) FROM state"
-    with plane.service.database.reading() as connection:
+    with plane.service.database.reader() as connection:
         assert connection.execute(rows).fetchone() == (2,)
     track(plane, "depot", DEPOT, {**ENTER_EXIT, "debounce_s": 5})
     publish(plane, at(1, 5), at(10, 5))
-    assert kinds(told(plane, "depot")) == [
+    assert kinds(received(plane, "depot")) == [
         ("enter", 7, "depot", "movement"),
         ("exit", 7, "depot", "rule"),
         ("enter", 7, "depot", "movement"),
     ]
     plane.http.delete("/v1/subscriptions/depot")
-    with plane.service.database.reading() as connection:
+    with plane.service.database.reader() as connection:
         assert connection.execute(rows).fetchone() == (0,)
 
 
-def test_time_goes_by_where_a_clock_is_wanted(tmp_path: Path) -> None:
+def test_time_passes_for_rules_with_a_clock(tmp_path: Path) -> None:
     rules = {"key": "vehicle", "on": ["dwell"], "dwell_s": 60, "clock": True}
     with running(tmp_path, space="planar") as server:
         track(server, "depot", DEPOT, rules)
         track(server, "still", DEPOT, {**rules, "clock": False})
-        publish(server, at(0, 5))  # years ago: a minute has gone by
+        publish(server, at(0, 5))  # years ago, so a minute has passed
         server.service.broker.change(Transaction.tick).result(WAIT_S)
-        [dwell] = told(server, "depot")
+        [dwell] = received(server, "depot")
         assert dwell["kind"] == "dwell"
         assert "event" not in dwell
         server.service.broker.change(Transaction.tick).result(WAIT_S)
-        assert len(told(server, "depot")) == 1
-        assert told(server, "still") == []
+        assert len(received(server, "depot")) == 1
+        assert received(server, "still") == []
     with running(tmp_path, space="planar") as server:
         server.service.broker.change(Transaction.tick).result(WAIT_S)
-        assert len(told(server, "depot")) == 1
+        assert len(received(server, "depot")) == 1
 
 
-def test_positions_that_waited_are_told_with_their_own_events(plane: Running) -> None:
+def test_notifications_of_held_back_positions_have_their_events(plane: Running) -> None:
     track(plane, "depot", DEPOT, {**ENTER_EXIT, "lateness_s": 10})
     publish(plane, at(0, 5), at(2, 50))
     publish(plane, at(15, 60, vehicle="other"))
-    found = told(plane, "depot")
-    assert kinds(found) == [("enter", 7, "depot", "movement"), ("exit", 7, "depot", "movement")]
-    assert [one["event"] for one in found] == [at(0, 5), at(2, 50)]
-    assert [one["position"] for one in found] == [1, 2]
+    notifications = received(plane, "depot")
+    assert kinds(notifications) == [
+        ("enter", 7, "depot", "movement"),
+        ("exit", 7, "depot", "movement"),
+    ]
+    assert [notification["event"] for notification in notifications] == [at(0, 5), at(2, 50)]
+    assert [notification["position"] for notification in notifications] == [1, 2]
 
 
 RULES: dict[str, dict[str, Any]] = {
@@ -163,7 +166,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def _walks(random: random.Random, count: int) -> Iterator[dict[str, Any]]:
-    """Positions of a few vehicles, some of them late or twice, and events that are none."""
+    """Yield positions of a few vehicles, some of them late, and events that are no positions."""
     places = {key: [random.uniform(-5, 25), random.uniform(-5, 25)] for key in (1, "1", "b", 4)}
     for second in range(count):
         key = random.choice([*places])
@@ -177,13 +180,13 @@ def _walks(random: random.Random, count: int) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_it_is_what_trackers_tell_over_restarts_too(tmp_path: Path, seed: int) -> None:
+def test_notifications_equal_those_of_trackers_despite_restarts(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     fences: dict[tuple[str, int], str] = {}
     trackers = {
         name: fp.Tracker(fp.Matcher(), dead_letters=[], **rules) for name, rules in RULES.items()
     }
-    wanted: dict[str, list[tuple[Any, ...]]] = {name: [] for name in RULES}
+    expected: dict[str, list[tuple[Any, ...]]] = {name: [] for name in RULES}
     events = list(_walks(chance, 400))
     for start in range(0, len(events), 50):
         with running(tmp_path, space="planar") as server:
@@ -207,24 +210,24 @@ def test_it_is_what_trackers_tell_over_restarts_too(tmp_path: Path, seed: int) -
                 publish(server, *part[cut : cut + 17])
             for name, tracker in trackers.items():
                 for event in part:
-                    wanted[name] += [
-                        (one.kind, one.key, one.subscription, format_instant(one.time),
-                         format_instant(one.since), format_instant(one.reported), one.cause)
-                        for one in tracker.push(event)
+                    expected[name] += [
+                        (n.kind, n.key, n.subscription, format_instant(n.time),
+                         format_instant(n.since), format_instant(n.reported), n.cause)
+                        for n in tracker.push(event)
                     ]  # fmt: skip
     with running(tmp_path, space="planar") as server:
         for name in RULES:
-            found = [
-                tuple(one[member] for member in
+            actual = [
+                tuple(notification[member] for member in
                       ("kind", "key", "subscription", "time", "since", "reported", "cause"))
-                for one in told(server, name)
+                for notification in received(server, name)
             ]  # fmt: skip
-            assert found == wanted[name], name
-            assert len(found) > 20, name
+            assert actual == expected[name], name
+            assert len(actual) > 20, name
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "message"),
     [
         ([], "`track` must be an object"),
         ({}, "`key`"),
@@ -237,15 +240,15 @@ def test_it_is_what_trackers_tell_over_restarts_too(tmp_path: Path, seed: int) -
         ({"key": "v", "speed": 1}, "'speed'"),
     ],
 )
-def test_rules_that_mean_nothing_are_refused(plane: Running, rules: Any, said: str) -> None:
+def test_invalid_rules_are_rejected(plane: Running, rules: Any, message: str) -> None:
     body = {"expression": DEPOT, "track": rules}
     answer = plane.http.put("/v1/subscriptions/a", json=body)
     assert answer.status_code == 422
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
 
 
-def test_why_a_position_is_in_a_fence(plane: Running) -> None:
+def test_an_explanation_of_a_position(plane: Running) -> None:
     track(plane, "depot", DEPOT, ENTER_EXIT)
-    found = plane.http.post("/v1/subscriptions/depot/explanation", json={"event": at(0, 20)})
-    assert found.json()["matches"] is False
-    assert "disjoint" in found.json()["text"]
+    response = plane.http.post("/v1/subscriptions/depot/explanation", json={"event": at(0, 20)})
+    assert response.json()["matches"] is False
+    assert "disjoint" in response.json()["text"]

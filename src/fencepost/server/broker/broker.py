@@ -99,21 +99,21 @@ class Broker:
 
     def load(self) -> None:
         """Load the state in memory from the database."""
-        with self.database.reading() as connection:
+        with self.database.reader() as connection:
             self.counters = event_log.counters(connection)
-            self.depth = event_log.pending(connection)
+            self.depth = event_log.unread_counts(connection)
             names: dict[int, tuple[int, str]] = {}
             tenants = {
                 tenant: self.new_tenant_subscriptions()
                 for tenant in api_keys.tenant_names(connection)
             }
-            for number, tenant, name in subscription_rows.every_subscriber(connection):
+            for number, tenant, name in subscription_rows.all_subscribers(connection):
                 names[number] = tenant, name
                 tenants[tenant].subscribers[name] = number
             now = self.clock()
             for tenant, subscriptions in tenants.items():
                 batch: list[PreparedSubscription] = []
-                for row in subscription_rows.every_subscription(connection, tenant, now):
+                for row in subscription_rows.active_subscriptions(connection, tenant, now):
                     definition = Definition(row.id, row.subscriber, row.definition, row.expires)
                     batch.append(subscriptions.prepare(definition))
                     if len(batch) == _LOAD_BATCH:
@@ -167,7 +167,7 @@ class Broker:
         events: EventTable,
         bodies: Sequence[str],
         *,
-        name: str | None = None,
+        idempotency_key: str | None = None,
         source: str | None = None,
     ) -> Future[PublishResult]:
         """Queue events to be matched and logged.
@@ -178,9 +178,8 @@ class Broker:
         events : EventTable
         bodies : sequence of str
             The JSON of each event.
-        name : str, optional
-            Idempotency key of the publication. A second publication of this name changes nothing
-            and gets the result of the first.
+        idempotency_key : str, optional
+            A second publication with this key changes nothing and gets the result of the first.
         source : str, optional
             Origin of the events when nobody waits for the result; rejected events are then kept
             as dead letters.
@@ -190,7 +189,7 @@ class Broker:
         Busy
             If too many events are queued.
         """
-        publication = Publication(tenant, events, bodies, name, source)
+        publication = Publication(tenant, events, bodies, idempotency_key, source)
         with self._wake:
             if self._queued_events + len(events) > _MAX_QUEUED_EVENTS and self._queued_events:
                 raise Busy(
@@ -277,7 +276,7 @@ class Broker:
                 self._process_group(group, transaction, results)
                 self._save_state(transaction)
                 if transaction.counters != self.counters:
-                    event_log.note_counters(transaction.connection, transaction.counters)
+                    event_log.store_counters(transaction.connection, transaction.counters)
         except BaseException as error:  # callers must be answered, whatever the error is
             self._is_stale = True
             with suppress(Exception):  # on failure the next write tries again
@@ -310,7 +309,7 @@ class Broker:
         batch: list[Publication] = []  # consecutive publications of one tenant, matched together
         for entry in group:
             if isinstance(entry, Publication):
-                if batch and (entry.tenant != batch[0].tenant or entry.name is not None):
+                if batch and (entry.tenant != batch[0].tenant or entry.idempotency_key is not None):
                     results += publish_batch(batch, transaction)
                     batch = []
                 previous = previous_result(entry, transaction)
@@ -348,7 +347,7 @@ class Broker:
             else:
                 depth.pop(number, None)
         if transaction.must_recount_unread:
-            self.depth = self.database.read(event_log.pending)
+            self.depth = self.database.read(event_log.unread_counts)
         self.counts["commits"] += 1
         self.counts["events"] += len(transaction.changes.events)
         self.counts["messages"] += len(transaction.changes.messages)

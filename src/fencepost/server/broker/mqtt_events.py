@@ -27,19 +27,19 @@ from fencepost.server.http.schemas import PublishResult
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
 from fencepost.store import api_keys, endpoint_rows
-from fencepost.store.database import probe
+from fencepost.store.database import check_writable
 
 _BUSY_PAUSE_S = 0.1
-_SMALL_PAYLOAD = 4_096  # bytes that are parsed in the event loop instead of a thread
+_MAX_INLINE_BYTES = 4_096  # of payloads that are parsed in the event loop, not in a thread
 _MAX_ATTEMPTS = 2
 _MAX_DEAD_LETTERS = 100  # of one payload
 _MAX_DEAD_LETTER_CHARS = 65_536
-_IDEMPOTENCY_KEY = "idempotency-key"
+_IDEMPOTENCY_PROPERTY = "idempotency-key"
 _logger = logging.getLogger("fencepost")
 
 
 class RejectedPayload(NamedTuple):
-    """A payload, or a row of one, that cannot be used, and the reason."""
+    """A payload or a row that cannot be used, and the reason."""
 
     reason: str
     body: str
@@ -49,7 +49,7 @@ class _Publication(NamedTuple):
     tenant: int
     events: ParsedEvents
     source: str
-    name: str | None
+    idempotency_key: str | None
     text: str
 
 
@@ -79,14 +79,14 @@ class MqttEvents:
             return asyncio.gather()
         payload = bytes(message.payload)
         limits, space = self._service.settings.limits, self._service.space
-        if len(payload) < _SMALL_PAYLOAD:
+        if len(payload) < _MAX_INLINE_BYTES:
             events, rejected = parse_payload(payload, limits, space)
         else:
             events, rejected = await asyncio.to_thread(parse_payload, payload, limits, space)
         self.counts["mqtt_unusable"] += bool(rejected)
         source = f"mqtt:{topic}"
         publication = _Publication(
-            tenant, events, source, _publication_name(message), _truncated_text(payload)
+            tenant, events, source, _idempotency_key(message), _truncated_text(payload)
         )
         writes: list[Awaitable[object]] = []
         if len(events.table):
@@ -105,7 +105,7 @@ class MqttEvents:
                     publication.tenant,
                     publication.events.table,
                     publication.events.bodies,
-                    name=publication.name,
+                    idempotency_key=publication.idempotency_key,
                     source=publication.source,
                 )
             except Busy:  # the MQTT broker waits too, as nothing is acknowledged meanwhile
@@ -122,8 +122,10 @@ class MqttEvents:
             reason = str(error)
         async with self._retry_lock:  # publications that are written together fail together
             for _ in range(_MAX_ATTEMPTS):
-                # If the probe fails, the database is at fault: the MQTT broker sends all again.
-                await self._service.change(lambda transaction: probe(transaction.connection))
+                # If this fails, the database is at fault: the MQTT broker sends everything again.
+                await self._service.change(
+                    lambda transaction: check_writable(transaction.connection)
+                )
                 try:
                     await asyncio.wrap_future(await self._publish(publication))
                     return
@@ -218,9 +220,9 @@ def _truncated_text(payload: bytes) -> str:
     return payload[:_MAX_DEAD_LETTER_CHARS].decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-def _publication_name(message: Message) -> str | None:
-    """Return the idempotency key that the publisher gave, if there is one."""
+def _idempotency_key(message: Message) -> str | None:
+    """Return the idempotency key of a message, or None."""
     for name, value in getattr(message.properties, "UserProperty", ()):
-        if name == _IDEMPOTENCY_KEY and 0 < len(value) <= 200:
+        if name == _IDEMPOTENCY_PROPERTY and 0 < len(value) <= 200:
             return str(value)
     return None

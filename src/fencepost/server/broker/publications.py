@@ -26,16 +26,18 @@ class Publication:
     tenant: int
     events: EventTable
     bodies: Sequence[str]
-    name: str | None
+    idempotency_key: str | None
     source: str | None
     done: Future[PublishResult] = field(default_factory=Future)
 
 
 def previous_result(publication: Publication, transaction: Transaction) -> PublishResult | None:
-    """Return the stored result of an earlier publication of this name, if there is one."""
-    if publication.name is None:
+    """Return the stored result of an earlier publication with this idempotency key, or None."""
+    if publication.idempotency_key is None:
         return None
-    stored = endpoint_rows.publication(transaction.connection, publication.tenant, publication.name)
+    stored = endpoint_rows.publication_result(
+        transaction.connection, publication.tenant, publication.idempotency_key
+    )
     if stored is None:
         return None
     return msgspec.json.decode(stored, type=PublishResult)
@@ -109,7 +111,7 @@ def _results(
     message_counts: Sequence[int],
     reasons: dict[int, str],
 ) -> list[tuple[Future[Any], Any, None]]:
-    """Return the result of each publication; store dead letters and results of named ones."""
+    """Return the result of each publication; store dead letters, and results by idempotency key."""
     results: list[tuple[Future[Any], Any, None]] = []
     start = 0
     for publication in batch:
@@ -134,11 +136,11 @@ def _results(
                     reason,
                     publication.bodies[row],
                 )
-        if publication.name is not None:
-            endpoint_rows.note_publication(
+        if publication.idempotency_key is not None:
+            endpoint_rows.store_publication_result(
                 transaction.connection,
                 publication.tenant,
-                publication.name,
+                publication.idempotency_key,
                 transaction.now,
                 msgspec.json.encode(result).decode(),
             )

@@ -1,8 +1,6 @@
-"""What a person at a map wants to see: where subscriptions are, and events as they come.
+"""Data for the console: a live feed of events, and a map of subscriptions.
 
-- `live_feed`: Events as they are committed, for whoever watches: a sample where there are too
-  many
-- `map_shapes`: The places that a subscription names, as simple shapes to be drawn
-- `subscription_map`: Where the subscriptions of a tenant are, made when a map first asks, and
-  kept up to date
+- `live_feed`: `LiveFeed`: a sample of committed events for browsers
+- `map_shapes`: `shapes_of`: the geometries of a subscription, simplified for drawing
+- `subscription_map`: `SubscriptionMaps`: the shapes of all subscriptions of a tenant
 """

@@ -1,7 +1,7 @@
-"""Events as they are committed, for whoever watches: a sample where there are too many.
+"""`LiveFeed`: a sample of committed events for browsers.
 
-Nothing here is delivered, and nothing is kept: a browser that is slow misses some and is told how
-many. Who must not miss any reads messages as a subscriber.
+The feed is for display and stores nothing. A slow browser misses events and learns how many.
+Clients that must not miss any read their messages as subscribers.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from fencepost.store.event_log import NewMessage
 if TYPE_CHECKING:
     from fencepost.server.service import Caller, Service
 
-MOST_WAITING = 200
-MOST_WATCHERS = 50
-_PER_COMMIT = 60
-_IDS_TOLD = 20
-_LONGEST_BODY = 16_384
-_EVERY_S = 0.2
+MAX_QUEUED_EVENTS = 200
+MAX_WATCHERS = 50  # of a tenant
+_MAX_EVENTS_PER_COMMIT = 60
+_MAX_MATCHES = 20  # messages of an event, and ids of a message
+_MAX_BODY_CHARS = 16_384
+_INTERVAL_S = 0.2
 
 
 class FeedEvent(NamedTuple):
-    """An event, the number of messages it gave, and some of them."""
+    """An event, the number of its messages, and some of them."""
 
     position: int
     body: str
-    number: int
+    message_count: int
     messages: tuple[NewMessage, ...]
 
 
 class FeedUpdate(NamedTuple):
-    """What came since a watcher was told the last time."""
+    """A sample of the events since the last update, and counts of the others."""
 
     events: list[FeedEvent]
     left_out: OmittedCounts
@@ -52,51 +52,53 @@ class FeedUpdate(NamedTuple):
 
 
 class Watcher:
-    """Somebody who watches a tenant; filled by the broker's thread, read by the event loop."""
+    """A browser's queue of events; the broker's thread fills it, the event loop reads it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.closed = False
         self._loop = loop
         self._lock = threading.Lock()
-        self._waiting: deque[FeedEvent] = deque()
-        self._events = self._messages = 0
-        self._changed = False
-        self._called = False
+        self._queue: deque[FeedEvent] = deque()
+        self._event_count = self._message_count = 0
+        self._subscriptions_changed = False
+        self._is_woken = False
         self._wake = asyncio.Event()
 
-    def hand(self, seen: Iterable[FeedEvent], events: int, messages: int, changed: bool) -> None:
-        """Take some of what was committed, and how much that was in all."""
+    def push(self, sample: Iterable[FeedEvent], events: int, messages: int, changed: bool) -> None:
+        """Queue a sample of a commit; count all of its events and messages."""
         with self._lock:
-            self._events += events
-            self._messages += messages
-            self._changed |= changed
-            self._waiting.extend(seen)
-            while len(self._waiting) > MOST_WAITING:
-                self._waiting.popleft()
-            if self._called:
+            self._event_count += events
+            self._message_count += messages
+            self._subscriptions_changed |= changed
+            self._queue.extend(sample)
+            while len(self._queue) > MAX_QUEUED_EVENTS:
+                self._queue.popleft()
+            if self._is_woken:
                 return
-            self._called = True
-        with suppress(RuntimeError):  # the loop is closed: nobody watches any more
+            self._is_woken = True
+        with suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._wake.set)
 
     def close(self) -> None:
-        """Let whoever waits know that nothing more will come."""
+        """Wake the reader; it gets no further events."""
         self.closed = True
         self._wake.set()
 
     async def next(self) -> FeedUpdate | None:
-        """What came since the last time; None once closed."""
+        """Wait for changes, and return them; None once closed."""
         await self._wake.wait()
         self._wake.clear()
         if self.closed:
             return None
         with self._lock:
-            seen, self._waiting = self._waiting, deque()
-            events, messages, changed = self._events, self._messages, self._changed
-            self._events = self._messages = 0
-            self._changed = self._called = False
-        left_out = OmittedCounts(events - len(seen), messages - sum(one.number for one in seen))
-        return FeedUpdate([*seen], left_out, changed)
+            queued, self._queue = self._queue, deque()
+            events, messages = self._event_count, self._message_count
+            changed = self._subscriptions_changed
+            self._event_count = self._message_count = 0
+            self._subscriptions_changed = self._is_woken = False
+        shown_messages = sum(event.message_count for event in queued)
+        left_out = OmittedCounts(events - len(queued), messages - shown_messages)
+        return FeedUpdate([*queued], left_out, changed)
 
 
 class LiveFeed:
@@ -109,111 +111,121 @@ class LiveFeed:
         return sum(map(len, self._watchers.values()))
 
     def open(self, tenant: int) -> Watcher:
-        """A new watcher of a tenant."""
-        others = self._watchers.get(tenant, ())
-        if len(others) >= MOST_WATCHERS:
-            raise RequestError(503, "too many watch already; try again later", {"retry-after": "5"})
+        """Add a watcher of a tenant."""
+        watchers = self._watchers.get(tenant, ())
+        if len(watchers) >= MAX_WATCHERS:
+            raise RequestError(
+                503, "too many live feeds are open; try again later", {"retry-after": "5"}
+            )
         watcher = Watcher(asyncio.get_running_loop())
-        self._watchers[tenant] = (*others, watcher)
+        self._watchers[tenant] = (*watchers, watcher)
         return watcher
 
     def close(self, tenant: int, watcher: Watcher) -> None:
-        """Hand nothing more to a watcher."""
-        others = tuple(one for one in self._watchers.get(tenant, ()) if one is not watcher)
-        if others:
-            self._watchers[tenant] = others
+        """Remove a watcher."""
+        remaining = tuple(each for each in self._watchers.get(tenant, ()) if each is not watcher)
+        if remaining:
+            self._watchers[tenant] = remaining
         else:
             self._watchers.pop(tenant, None)
 
     def close_all(self) -> None:
-        """Let every watcher know that nothing more will come."""
+        """Close every watcher."""
         for watchers in [*self._watchers.values()]:
-            for one in watchers:
-                one.close()
+            for watcher in watchers:
+                watcher.close()
 
     def push(self, committed: CommittedChanges) -> None:
-        """In the broker's thread: show what was committed to those who watch."""
+        """Pass a sample of committed events to the watchers, in the broker's thread."""
         for tenant, watchers in [*self._watchers.items()]:
-            events = [one for one in committed.events if one[0] == tenant]
-            changed = any(one == tenant for one, _ in committed.subscriptions)
+            events = [event for event in committed.events if event[0] == tenant]
+            changed = any(owner == tenant for owner, _ in committed.subscriptions)
             if not events and not changed:
                 continue
-            # Those that answer something first; the newest are shown where there are too many.
-            chosen = [one for one in events if one[3]][-_PER_COMMIT:]
-            if len(chosen) < _PER_COMMIT:
-                chosen += [one for one in events if not one[3]][len(chosen) - _PER_COMMIT :]
-            told: dict[int, list[NewMessage]] = {one[1]: [] for one in chosen}
+            # Events with messages go first; of too many events, the newest are kept.
+            chosen = [event for event in events if event[3]][-_MAX_EVENTS_PER_COMMIT:]
+            if len(chosen) < _MAX_EVENTS_PER_COMMIT:
+                unmatched = [event for event in events if not event[3]]
+                chosen += unmatched[len(chosen) - _MAX_EVENTS_PER_COMMIT :]
+            messages: dict[int, list[NewMessage]] = {event[1]: [] for event in chosen}
             for message, _ in committed.messages:
-                some = told.get(message.event or 0)
-                if some is not None and len(some) < _IDS_TOLD:
-                    some.append(message)
-            seen = [
-                FeedEvent(position, body, count, tuple(told[position]))
+                of_event = messages.get(message.event or 0)
+                if of_event is not None and len(of_event) < _MAX_MATCHES:
+                    of_event.append(message)
+            sample = [
+                FeedEvent(position, body, count, tuple(messages[position]))
                 for _, position, body, count in sorted(chosen)
             ]
-            messages = sum(one[3] for one in events)
+            message_count = sum(event[3] for event in events)
             for watcher in watchers:
-                watcher.hand(seen, len(events), messages, changed)
+                watcher.push(sample, len(events), message_count, changed)
 
 
 async def watch(socket: WebSocket) -> None:
-    """Events and what they matched as frames, several times a second at most."""
+    """Send committed events and their matches as frames, a few times a second."""
 
-    async def opened(service: Service, caller: Caller) -> SocketSession:
+    async def open_session(service: Service, caller: Caller) -> SocketSession:
         watcher = service.live_feed.open(caller.tenant)
         return _FeedSession(socket, service, caller.tenant, watcher)
 
-    await serve_socket(socket, "admin", opened)
+    await serve_socket(socket, "admin", open_session)
 
 
 class _FeedSession:
-    """The socket of somebody who watches."""
+    """The socket of a watcher."""
 
     def __init__(self, socket: WebSocket, service: Service, tenant: int, watcher: Watcher) -> None:
         self._socket, self._service = socket, service
         self._tenant, self._watcher = tenant, watcher
 
     def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
-        """See `Conversation`."""
+        """See `SocketSession`."""
         return [self._send()]
 
-    async def take(self, frame: str | None) -> None:
-        """Nothing that a browser sends means anything."""
+    async def receive(self, frame: str | None) -> None:
+        """Ignore frames of the browser."""
 
     async def _send(self) -> CloseReason:
         names = self._service.broker.names
-        await self._socket.send_text('{"events":[]}')  # so that who watches knows from when on
-        while (found := await self._watcher.next()) is not None:
-            frame = LiveFrame([_live_event(one, names) for one in found.events], *found[1:])
+        await self._socket.send_text('{"events":[]}')  # tells the browser that the feed has begun
+        while (update := await self._watcher.next()) is not None:
+            events = [_live_event(event, names) for event in update.events]
+            frame = LiveFrame(events, update.left_out, update.subscriptions_changed)
             await self._socket.send_text(msgspec.json.encode(frame).decode())
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(_INTERVAL_S)
         return SHUTTING_DOWN
 
     def close(self) -> None:
-        """See `Conversation`."""
+        """See `SocketSession`."""
         self._service.live_feed.close(self._tenant, self._watcher)
 
 
-class _About(msgspec.Struct):
-    """The subscriptions that a message is about, as each kind of message says it."""
+class _MessageData(msgspec.Struct):
+    """The members of a message's data that name subscriptions."""
 
     subscriptions: list[str] = []
     subscription: str | None = None
 
 
-_ABOUT = msgspec.json.Decoder(_About)
+_DECODER = msgspec.json.Decoder(_MessageData)
 
 
 def subscription_ids(data: str) -> list[str]:
-    """The subscriptions that a message is about."""
-    about = _ABOUT.decode(data)
-    return about.subscriptions or ([] if about.subscription is None else [about.subscription])
+    """Return the subscriptions that a message is about."""
+    decoded = _DECODER.decode(data)
+    if decoded.subscriptions or decoded.subscription is None:
+        return decoded.subscriptions
+    return [decoded.subscription]
 
 
-def _live_event(seen: FeedEvent, names: Mapping[int, tuple[int, str]]) -> LiveEvent:
+def _live_event(event: FeedEvent, names: Mapping[int, tuple[int, str]]) -> LiveEvent:
     matched = [
-        LiveMatch(names[one.subscriber][1], one.type, subscription_ids(one.data)[:_IDS_TOLD])
-        for one in seen.messages
+        LiveMatch(
+            names[message.subscriber][1],
+            message.type,
+            subscription_ids(message.data)[:_MAX_MATCHES],
+        )
+        for message in event.messages
     ]
-    body = Raw(seen.body.encode()) if len(seen.body) <= _LONGEST_BODY else None
-    return LiveEvent(seen.position, body, seen.number, matched)
+    body = Raw(event.body.encode()) if len(event.body) <= _MAX_BODY_CHARS else None
+    return LiveEvent(event.position, body, event.message_count, matched)

@@ -1,18 +1,22 @@
-"""Where the subscriptions of a tenant are, made when a map first asks, and kept up to date.
+"""`SubscriptionMaps`: the shapes of all subscriptions of a tenant, for the map of the console.
 
-A map gets *blocks*, one after another. Each is 32-bit little-endian numbers n and m, then a JSON
-object of m bytes, then arrays, n bytes in all after the first eight; n and m are multiples of 8:
+A map is built at its first request and then kept up to date. It is sent as *blocks*. A block is
+little-endian:
 
+    uint32 n              size of the block after these 8 bytes
+    uint32 m              size of the header
+    char[m]               header: a JSON object, padded with spaces
     float64[numbers]      coordinates of all shapes
-    uint32[shapes + 1]    where those of each begin
-    uint32[shapes]        the subscription of each, counted within the block
-    uint32[ids]           of each subscription its subscriber
-    uint32[ids]           and its summary, as positions in lists of the JSON object
-    uint8[shapes]         the kind of each shape
-    uint8[ids]            the kind of each subscription
+    uint32[shapes + 1]    start of the coordinates of each shape
+    uint32[shapes]        subscription of each shape, as a position in `ids`
+    uint32[ids]           subscriber of each subscription, as a position in `subscribers`
+    uint32[ids]           summary of each subscription, as a position in `summaries`
+    uint8[shapes]         kind of each shape
+    uint8[ids]            kind of each subscription
 
-The first block has no arrays and says whether the map begins anew; the last says the `version` that
-the next request may ask for what came `since`, and what was `removed`.
+n and m are multiples of 8. The first and the last block have a header only. The first says whether
+the map is `full` or has changes only. The last has the `version` of the map, which the next request
+sends as `since`, and the ids that were `removed`.
 """
 
 from __future__ import annotations
@@ -36,14 +40,14 @@ from fencepost.store.database import Database
 from fencepost.store.subscription_rows import StoredSubscription
 
 KINDS = ("expression", "track", "composite")
-MOST_SHOWN = 250_000
+MAX_SUBSCRIPTIONS = 250_000
 _PAGE = 2_000
-_MOST_REMOVED = 10_000
-_MOST_STALE = 50_000
+_MAX_REMOVED = 10_000
+_MAX_STALE = 50_000
 
 
 class MapRow(NamedTuple):
-    """A subscription on the map; `version` is that of the map when it was made."""
+    """A subscription on the map, and the version of the map that it came with."""
 
     version: int
     kind: int
@@ -53,66 +57,67 @@ class MapRow(NamedTuple):
 
 
 class TenantMap:
-    """The rows of a tenant; for any thread.
+    """The map of a tenant; for any thread.
 
-    Rows are made from the database, by one thread at a time: so what was committed after they were
-    read is noted after, too. `note` says which may have changed since. Where nobody looks at it
-    any more and too many change, it is forgotten, and made anew when somebody does.
+    A change is committed before it is noted; `_refresh` takes the notes before it reads the
+    database, so a row that was read before the commit is read again by the next `_refresh`. If too
+    many changes are noted between two requests, the map is discarded, and the next request builds
+    it again.
     """
 
     def __init__(self, database: Database, tenant: int, space: Space) -> None:
         self._database = database
         self._tenant = tenant
         self._space = space
-        self._lock = threading.Lock()  # of what follows; held for a moment only
-        self._making = threading.Lock()  # while rows are read and made
+        self._lock = threading.Lock()  # held briefly, while the attributes below change
+        self._build_lock = threading.Lock()  # held while rows are read from the database
         self._stale: dict[str, None] = {}
-        self._too_stale = False
-        self._begin()
+        self._must_rebuild = False
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._epoch = secrets.token_hex(4)
         self._version = 0
-        self._floor = 0  # what was removed before this version is forgotten
+        self._floor = 0  # the oldest version since which all removals are known
         self._rows: dict[str, MapRow] = {}
         self._removed: dict[str, int] = {}
         self._complete = False
 
     def note(self, id: str) -> None:
-        """Let a subscription be read again: a change of it was committed."""
+        """Note that a change of a subscription was committed."""
         with self._lock:
             self._stale[id] = None
-            if len(self._stale) > _MOST_STALE:
+            if len(self._stale) > _MAX_STALE:
                 self._stale.clear()
-                self._too_stale = True
+                self._must_rebuild = True
 
-    def current(self) -> str:
-        """The version of the map, after what is stale was read again."""
+    def current_version(self) -> str:
+        """Read changed subscriptions again. Return the version of the map."""
         self._refresh()
-        return self._named()
+        return self._version_text()
 
     def is_complete(self) -> bool:
-        """Whether all was read once, so that the version says everything."""
+        """Return whether all subscriptions were read; equal versions then mean equal maps."""
         return self._complete
 
     def blocks(self, since: str, now: int) -> Iterator[bytes]:
-        """The map in blocks, or what changed since a version.
+        """Yield the blocks of the map, or of its changes since a version.
 
         Parameters
         ----------
         since : str
-            A version that a map got, or anything else for all.
+            The version of an earlier request. The whole map is sent if this version is unknown.
         now : int
-            In nanoseconds since 1970: what expired before is left out.
+            In nanoseconds since 1970; subscriptions that expired earlier are left out.
         """
         self._refresh()
-        version = self._named()
-        known = self._number(since)
+        version = self._version_text()
+        known = self._parse_version(since)
         full = known is None or known < self._floor or not self._complete
         total = self._database.read(subscription_rows.count_subscriptions, self._tenant)
-        yield _framed({"full": full, "total": total})
+        yield _encode_block({"full": full, "total": total})
         if not self._complete:
-            yield from self._first_time(now)
+            yield from self._load(now)
         else:
             rows = [
                 (id, row)
@@ -122,9 +127,9 @@ class TenantMap:
             for start in range(0, len(rows), _PAGE):
                 yield _block(rows[start : start + _PAGE])
         with self._lock:
-            removed = [id for id, at in self._removed.items() if known is None or at > known]
+            removed = [id for id, v in self._removed.items() if known is None or v > known]
             shown = len(self._rows)
-        yield _framed(
+        yield _encode_block(
             {
                 "end": True,
                 "version": version,
@@ -133,15 +138,16 @@ class TenantMap:
             }
         )
 
-    def _first_time(self, now: int) -> Iterator[bytes]:
+    def _load(self, now: int) -> Iterator[bytes]:
+        """Read all subscriptions, and yield their blocks."""
         after = ""
-        while len(self._rows) < MOST_SHOWN:
-            with self._making:
+        while len(self._rows) < MAX_SUBSCRIPTIONS:
+            with self._build_lock:
                 page = self._database.read(
                     subscription_rows.subscriptions, self._tenant, after=after, limit=_PAGE
                 )
-                living = [one for one in page if one.expires is None or one.expires > now]
-                rows = [(one.id, self._rows.get(one.id) or self._row(one)) for one in living]
+                active = [row for row in page if row.expires is None or row.expires > now]
+                rows = [(row.id, self._rows.get(row.id) or self._map_row(row)) for row in active]
                 with self._lock:
                     self._rows.update(rows)
             yield _block(rows)
@@ -151,76 +157,79 @@ class TenantMap:
         self._complete = True
 
     def _refresh(self) -> None:
-        """Read again what is stale."""
-        with self._making:
+        """Read stale subscriptions again."""
+        with self._build_lock:
             with self._lock:
                 stale, self._stale = self._stale, {}
-                if self._too_stale:
-                    self._too_stale = False
-                    self._begin()
+                if self._must_rebuild:
+                    self._must_rebuild = False
+                    self._reset()
                     return
             if not stale:
                 return
             version = self._version + 1
-            with self._database.reading() as connection:
-                found = {
+            with self._database.reader() as connection:
+                stored = {
                     id: subscription_rows.subscription(connection, self._tenant, id) for id in stale
                 }
-            for id, one in found.items():
-                row = None if one is None else self._row(one, version)
+            for id, subscription in stored.items():
+                row = None if subscription is None else self._map_row(subscription, version)
                 with self._lock:
-                    if row is not None and (id in self._rows or len(self._rows) < MOST_SHOWN):
+                    if row is not None and (
+                        id in self._rows or len(self._rows) < MAX_SUBSCRIPTIONS
+                    ):
                         self._rows[id] = row
                         self._removed.pop(id, None)
                     elif row is None and self._rows.pop(id, None) is not None:
                         self._removed[id] = version
             with self._lock:
-                while len(self._removed) > _MOST_REMOVED:
-                    first = next(iter(self._removed))
-                    self._floor = self._removed.pop(first)
+                while len(self._removed) > _MAX_REMOVED:
+                    oldest = next(iter(self._removed))
+                    self._floor = self._removed.pop(oldest)
             self._version = version
 
-    def _row(self, one: StoredSubscription, version: int | None = None) -> MapRow:
-        fields = one.definition
+    def _map_row(self, stored: StoredSubscription, version: int | None = None) -> MapRow:
+        fields = stored.definition
         try:
             shapes, summary = shapes_of(fields, self._space), summary_of(fields, self._space)
-        except FencepostError:  # written by another version of the language
+        except FencepostError:  # stored by another release, whose language differs
             shapes, summary = (), ""
         return MapRow(
             self._version if version is None else version,
             KINDS.index(kind_of(fields)),
-            sys.intern(one.subscriber),
+            sys.intern(stored.subscriber),
             sys.intern(summary),
             shapes,
         )
 
-    def _named(self) -> str:
+    def _version_text(self) -> str:
         return f"{self._epoch}-{self._version}"
 
-    def _number(self, given: str) -> int | None:
-        epoch, _, number = given.partition("-")
-        fits = epoch == self._epoch and number.isascii() and number.isdigit() and len(number) < 18
-        return int(number) if fits else None
+    def _parse_version(self, text: str) -> int | None:
+        epoch, _, number = text.partition("-")
+        if epoch != self._epoch or not number.isascii() or not number.isdigit():
+            return None
+        return int(number) if len(number) < 18 else None
 
 
 class SubscriptionMaps:
-    """The maps of all tenants that somebody looked at."""
+    """The maps of all tenants, each built at its first request."""
 
     def __init__(self, database: Database, space: Space) -> None:
         self._database = database
         self._space = space
         self._tenants: dict[int, TenantMap] = {}
 
-    def of(self, tenant: int) -> TenantMap:
-        """The map of a tenant."""
-        found = self._tenants.get(tenant)
-        if found is None:
-            fresh = TenantMap(self._database, tenant, self._space)
-            found = self._tenants.setdefault(tenant, fresh)
-        return found
+    def map_of(self, tenant: int) -> TenantMap:
+        """Return the map of a tenant."""
+        tenant_map = self._tenants.get(tenant)
+        if tenant_map is None:
+            new_map = TenantMap(self._database, tenant, self._space)
+            tenant_map = self._tenants.setdefault(tenant, new_map)
+        return tenant_map
 
     def note_changes(self, changed: Iterable[tuple[int, str]]) -> None:
-        """Let subscriptions, by tenant and id, be read again."""
+        """Note changed subscriptions, given as pairs of tenant and id."""
         if not self._tenants:
             return
         for tenant, id in changed:
@@ -231,22 +240,22 @@ class SubscriptionMaps:
 def _block(rows: list[tuple[str, MapRow]]) -> bytes:
     subscribers: dict[str, int] = {}
     summaries: dict[str, int] = {}
-    whose = [subscribers.setdefault(row.subscriber, len(subscribers)) for _, row in rows]
-    what = [summaries.setdefault(row.summary, len(summaries)) for _, row in rows]
+    subscriber_of = [subscribers.setdefault(row.subscriber, len(subscribers)) for _, row in rows]
+    summary_of_row = [summaries.setdefault(row.summary, len(summaries)) for _, row in rows]
     shapes = [shape for _, row in rows for shape in row.shapes]
     owners = np.repeat(np.arange(len(rows)), [len(row.shapes) for _, row in rows])
     starts = np.zeros(len(shapes) + 1, "<u4")
-    np.cumsum([len(one.coordinates) // 8 for one in shapes], out=starts[1:])
+    np.cumsum([len(shape.coordinates) // 8 for shape in shapes], out=starts[1:])
     arrays = (
-        b"".join(one.coordinates for one in shapes),
+        b"".join(shape.coordinates for shape in shapes),
         starts.tobytes(),
         owners.astype("<u4").tobytes(),
-        np.array(whose, "<u4").tobytes(),
-        np.array(what, "<u4").tobytes(),
-        bytes(one.kind for one in shapes),
+        np.array(subscriber_of, "<u4").tobytes(),
+        np.array(summary_of_row, "<u4").tobytes(),
+        bytes(shape.kind for shape in shapes),
         bytes(row.kind for _, row in rows),
     )
-    return _framed(
+    return _encode_block(
         {
             "ids": [id for id, _ in rows],
             "subscribers": [*subscribers],
@@ -258,8 +267,8 @@ def _block(rows: list[tuple[str, MapRow]]) -> bytes:
     )
 
 
-def _framed(told: dict[str, Any], arrays: bytes = b"") -> bytes:
-    text = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+def _encode_block(header: dict[str, Any], arrays: bytes = b"") -> bytes:
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     arrays += b"\0" * (-len(arrays) % 8)
     return struct.pack("<II", len(text) + len(arrays), len(text)) + text + arrays

@@ -1,5 +1,5 @@
-"""Messages handed over to endpoints: the outbox and its transports.
+"""Delivery of messages to the endpoints of subscribers.
 
-- `transports/`: Ways to hand messages over
-- `outbox`: What a server hands over by itself: messages of subscribers who have an endpoint
+- `transports/`: the transports: webhooks and MQTT
+- `outbox`: `EndpointDelivery`: delivers committed messages to endpoints
 """

@@ -1,4 +1,4 @@
-"""What a server hands over by itself: messages of subscribers who have an endpoint."""
+"""`EndpointDelivery`: delivers committed messages to webhooks and MQTT topics."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ _PAGE_CHARS = 1 << 20
 
 
 class Outbox:
-    """The messages of a service, and how handing them over went."""
+    """The unacknowledged messages of subscribers, for a `Dispatcher`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def endpoint(self, subscriber: int) -> Endpoint | None:
-        """Where messages go, and how that went."""
+        """Return the endpoint of a subscriber, or None."""
         return self._service.database.read(endpoint_rows.endpoint, subscriber)
 
     def pending(self, endpoint: Endpoint, limit: int) -> list[PendingMessage]:
-        """The next messages that are not acknowledged."""
+        """Return the next unacknowledged messages of an endpoint."""
         envelopes = self._service.envelopes(endpoint.subscriber)
         page = self._service.database.read(
             event_log.messages_after, endpoint.subscriber, endpoint.acknowledged, limit, _PAGE_CHARS
         )
         return [
             PendingMessage(
-                one.position,
-                one.at,
-                envelopes.wrap(one.position, one.at, one.type, one.data, one.event, one.body),
+                row.position,
+                row.at,
+                envelopes.wrap(row.position, row.at, row.type, row.data, row.event, row.body),
             )
-            for one in page
+            for row in page
         ]
 
     async def record(
-        self, tried: Endpoint, acknowledged: int, dead_letter: PendingMessage | None
+        self, endpoint: Endpoint, acknowledged: int, dead_letter: PendingMessage | None
     ) -> None:
-        """Keep how it went, in one transaction."""
+        """Store the outcome of a delivery, in one transaction."""
 
         def work(transaction: Transaction) -> None:
             if acknowledged:
-                transaction.acknowledge({tried.subscriber: acknowledged})
-            endpoint_rows.note_attempt(transaction.connection, tried)
+                transaction.acknowledge({endpoint.subscriber: acknowledged})
+            endpoint_rows.update_delivery_state(transaction.connection, endpoint)
             if dead_letter is not None:
                 endpoint_rows.add_dead_letter(
                     transaction.connection,
-                    tried.tenant,
+                    endpoint.tenant,
                     transaction.now,
-                    tried.kind,
-                    tried.problem or "",
+                    endpoint.kind,
+                    endpoint.problem or "",
                     dead_letter.text,
-                    tried.subscriber,
+                    endpoint.subscriber,
                     dead_letter.position,
                 )
 
@@ -66,71 +66,77 @@ class Outbox:
 
 
 class EndpointDelivery:
-    """Hands over what is committed, from `start` to `stop`."""
+    """Delivers committed messages to endpoints, from `start` to `stop`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._transports = {one.kind(): one(service) for one in TRANSPORTS}
-        self._posting: Dispatcher | None = None
-        self._known: set[int] = set()
+        self._transports = {transport.kind(): transport(service) for transport in TRANSPORTS}
+        self._dispatcher: Dispatcher | None = None
+        self._subscribers_with_endpoint: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def transport_for(self, settings: Settings) -> Transport[Any]:
-        """What hands over as settings say."""
-        return next(one for one in self._transports.values() if type(settings) is one.Settings)
+        """Return the transport of an endpoint's settings."""
+        return next(
+            transport
+            for transport in self._transports.values()
+            if type(settings) is transport.Settings
+        )
 
-    def shown(self, stored: Endpoint, **more: Any) -> EndpointView:
-        """What is told of an endpoint."""
-        return self._transports[stored.kind].endpoint(stored, **more)
+    def view(self, stored: Endpoint, **members: Any) -> EndpointView:
+        """Return an endpoint as JSON shows it."""
+        return self._transports[stored.kind].view(stored, **members)
 
     def counts(self) -> dict[str, int]:
-        """How much was handed over, and what transports counted, since the start."""
-        found = dict(self._posting.counts) if self._posting is not None else {}
-        for one in self._transports.values():
-            found |= one.counts()
-        return found
+        """Return counts since the start, of deliveries and of the transports."""
+        counts = dict(self._dispatcher.counts) if self._dispatcher is not None else {}
+        for transport in self._transports.values():
+            counts |= transport.counts()
+        return counts
 
     async def start(self) -> None:
-        """Go on where the last server was."""
+        """Start the transports, and deliver what is unacknowledged."""
         service = self._service
         self._loop = asyncio.get_running_loop()
-        self._known = service.database.read(endpoint_rows.endpoint_subscribers)
-        carriers: dict[str, MessageSender] = {}
-        self._posting = Dispatcher(Outbox(service), carriers)
+        self._subscribers_with_endpoint = service.database.read(endpoint_rows.endpoint_subscribers)
+        senders: dict[str, MessageSender] = {}
+        self._dispatcher = Dispatcher(Outbox(service), senders)
         for kind, transport in self._transports.items():
-            carrier = await transport.start(self._wake_all)
-            if carrier is not None:
-                carriers[kind] = carrier
-        service.broker.on_commit(self._committed)
+            sender = await transport.start(self._wake_all)
+            if sender is not None:
+                senders[kind] = sender
+        service.broker.on_commit(self._on_commit)
         self._wake_all()
 
     async def stop(self) -> None:
-        """Hand over nothing more."""
+        """Stop deliveries and transports."""
         self._loop = None
-        if self._posting is not None:
-            await self._posting.close()
+        if self._dispatcher is not None:
+            await self._dispatcher.close()
         for transport in self._transports.values():
             await transport.stop()
 
     def changed(self, subscriber: int, *, removed: bool = False) -> None:
-        """Note that an endpoint was set, or removed."""
+        """Note that an endpoint was set or removed."""
         if removed:
-            self._known.discard(subscriber)
+            self._subscribers_with_endpoint.discard(subscriber)
         else:
-            self._known.add(subscriber)
+            self._subscribers_with_endpoint.add(subscriber)
         self._wake([subscriber], endpoint_changed=True)
 
     def _wake_all(self) -> None:
-        self._wake(self._known & self._service.broker.depth.keys())
+        self._wake(self._subscribers_with_endpoint & self._service.broker.depth.keys())
 
-    def _committed(self, committed: CommittedChanges) -> None:
-        """In the broker's thread: wake those who have new messages."""
+    def _on_commit(self, committed: CommittedChanges) -> None:
+        """Wake the subscribers with new messages, in the broker's thread."""
         loop = self._loop
-        new = {handed.message.subscriber for handed in committed.messages} & self._known
-        if new and loop is not None:
-            loop.call_soon_threadsafe(self._wake, new)
+        subscribers = {
+            added.message.subscriber for added in committed.messages
+        } & self._subscribers_with_endpoint
+        if subscribers and loop is not None:
+            loop.call_soon_threadsafe(self._wake, subscribers)
 
     def _wake(self, subscribers: Iterable[int], *, endpoint_changed: bool = False) -> None:
-        assert self._posting is not None
-        for one in subscribers:
-            self._posting.wake(one, endpoint_changed=endpoint_changed)
+        assert self._dispatcher is not None
+        for subscriber in subscribers:
+            self._dispatcher.wake(subscriber, endpoint_changed=endpoint_changed)

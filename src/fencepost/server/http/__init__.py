@@ -1,17 +1,14 @@
-"""HTTP and WebSockets: routes, requests, answers, descriptions.
+"""HTTP and WebSockets: routes, requests, responses, descriptions.
 
-- `handlers/`: What is done for each operation; a module for each thing that can be asked about
-- `app`: The server as an ASGI application: operations become routes, errors become problems
-- `asyncapi`: The AsyncAPI 3.0 description of the channels: sockets, streams, topics and webhooks
-- `browser_safety`: The console, and what a server that needs no key must refuse of browsers
-- `message_streams`: Messages as they come: WebSockets and server-sent events
-- `operations`: What can be asked over HTTP, declared once: routes and the OpenAPI description
-  come from it
-- `problems`: What is said when something is refused: RFC 9457, one shape for all
-- `publish_socket`: Publishing over a WebSocket, for things that move: each event is answered with
-  a safe region
-- `request_bodies`: What a request holds: JSON values, events in four formats, subscriptions one
-  or many
-- `schemas`: What requests, answers and frames hold, each described once, as a Struct
-- `websockets`: What WebSockets have in common: how one is opened, read and closed
+- `handlers/`: the handlers of the operations, one module for each resource
+- `app`: `create_app`: the server as an ASGI application
+- `asyncapi`: the AsyncAPI 3.0 description of sockets, streams, MQTT topics and webhooks
+- `browser_safety`: `BrowserSafety`: protects a server without keys from pages of other sites
+- `message_streams`: messages of a subscriber over WebSockets and server-sent events
+- `operations`: `operation`: declares the route, types and OpenAPI description of a handler
+- `problems`: `RequestError`, and errors as responses (RFC 9457)
+- `publish_socket`: publishing events of moving objects over a WebSocket, with safe regions
+- `request_bodies`: reads request bodies: JSON, and events in four formats
+- `schemas`: the JSON objects of requests, responses and frames, as Structs
+- `websockets`: `serve_socket`: opens, reads and closes WebSockets
 """

@@ -1,4 +1,4 @@
-"""The server as an ASGI application: operations become routes, errors become problems."""
+"""`create_app`: the server as an ASGI application."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ from fencepost.server.http.problems import RequestError, request_error_of, respo
 from fencepost.server.service import Caller, Service, sweep
 
 OPERATIONS = tuple(
-    one
+    operation
     for module in (
         events, subscriptions, preview, subscribers, message_streams, endpoints, publish_socket,
         admin, console_data
     )
-    for one in vars(module).values()
-    if isinstance(one, Operation)
+    for operation in vars(module).values()
+    if isinstance(operation, Operation)
 )  # fmt: skip
-_CLIENT = Path(__file__).parents[1] / "static" / "client.js"
-_NOBODY = Caller(0, "", frozenset(), "")
+_CLIENT_SCRIPT = Path(__file__).parents[1] / "static" / "client.js"
+_ANONYMOUS = Caller(0, "", frozenset(), "")
 
 
 def create_app(service: Service) -> Starlette:
-    """The application of a service, which it starts and stops."""
-    delivering = EndpointDelivery(service)
+    """Return the application of a service; its lifespan starts and closes the service."""
+    endpoint_delivery = EndpointDelivery(service)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.attach(asyncio.get_running_loop())
-        await delivering.start()
-        sweeping = asyncio.create_task(sweep(service))
+        await endpoint_delivery.start()
+        sweeper = asyncio.create_task(sweep(service))
         try:
             yield
         finally:
-            sweeping.cancel()
+            sweeper.cancel()
             service.hub.close_all()
             app.state.publishers.close_all()
             service.live_feed.close_all()
-            await delivering.stop()
+            await endpoint_delivery.stop()
             if service.broker.has_unsaved_acknowledgements:
                 await service.wait_for(service.broker.save_acknowledged())
             await asyncio.to_thread(service.close)
@@ -78,9 +78,9 @@ def create_app(service: Service) -> Starlette:
             WebSocketRoute("/v1/subscribers/{id}/socket", message_streams.web_socket),
             WebSocketRoute("/v1/publish/socket", publish_socket.publish_socket),
             WebSocketRoute("/v1/live", live_feed.watch),
-            Route("/openapi.json", _description),
-            Route("/asyncapi.json", _channels),
-            Route("/client.js", _javascript),
+            Route("/openapi.json", _openapi),
+            Route("/asyncapi.json", _asyncapi),
+            Route("/client.js", _client_script),
             *browser_safety.routes(),
         ],
         lifespan=lifespan,
@@ -89,69 +89,72 @@ def create_app(service: Service) -> Starlette:
             Middleware(RawPathMiddleware),
         ],
         exception_handlers={
-            FencepostError: _refused,  # type: ignore[dict-item]
-            HTTPException: _not_served,  # type: ignore[dict-item]
+            FencepostError: _error_response,  # type: ignore[dict-item]
+            HTTPException: _routing_error_response,  # type: ignore[dict-item]
         },
     )
     app.state.service = service
-    app.state.delivering = delivering
+    app.state.endpoint_delivery = endpoint_delivery
     app.state.publishers = publish_socket.Publishers(service)
     return app
 
 
 class RawPathMiddleware:
-    """Lets routes see addresses as they were sent: `%2F` in an id is no slash between names."""
+    """Routes requests by their encoded path, so that `%2F` in an id separates no segments."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Pass a request on with its encoded path."""
         if "raw_path" in scope:
             scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
         await self._app(scope, receive, send)
 
 
 def _routes() -> list[BaseRoute]:
-    return [Route(one.path, _endpoint(one), methods=[one.method]) for one in OPERATIONS]
+    return [
+        Route(operation.path, _endpoint(operation), methods=[operation.method])
+        for operation in OPERATIONS
+    ]
 
 
 def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         service: Service = request.app.state.service
-        caller = _NOBODY
+        caller = _ANONYMOUS
         if operation.scope:
             caller = service.authenticate(request)
             service.rate_limiter.count(
                 caller.key or (request.client.host if request.client else "")
             )
             caller.require(operation.scope)
-        return await operation.answer(RequestContext(request, caller, service))
+        return await operation.respond(RequestContext(request, caller, service))
 
     return endpoint
 
 
-async def _description(_: Request) -> Response:
+async def _openapi(_: Request) -> Response:
     return json_response(openapi_document(OPERATIONS))
 
 
-async def _channels(request: Request) -> Response:
-    return json_response(asyncapi.description(request.url.netloc))
+async def _asyncapi(request: Request) -> Response:
+    return json_response(asyncapi.asyncapi_document(request.url.netloc))
 
 
-async def _javascript(_: Request) -> Response:
+async def _client_script(_: Request) -> Response:
     return FileResponse(
-        _CLIENT, media_type="text/javascript", headers={"cache-control": "no-cache"}
+        _CLIENT_SCRIPT, media_type="text/javascript", headers={"cache-control": "no-cache"}
     )
 
 
-async def _refused(_: Request, error: FencepostError) -> Response:
+async def _error_response(_: Request, error: FencepostError) -> Response:
     return response(request_error_of(error))
 
 
-async def _not_served(request: Request, error: HTTPException) -> Response:
+async def _routing_error_response(request: Request, error: HTTPException) -> Response:
     detail = {
-        404: f"nothing is at {request.url.path!r:.80}; see /openapi.json",
-        405: f"{request.method} is not for {request.url.path!r:.80}; see /openapi.json",
+        404: f"there is no {request.url.path!r:.80}; see /openapi.json for all paths",
+        405: f"{request.url.path!r:.80} does not allow {request.method}; see /openapi.json",
     }.get(error.status_code, str(error.detail))
     return response(RequestError(error.status_code, detail, dict(error.headers or {})))

@@ -1,7 +1,7 @@
-"""The AsyncAPI 3.0 description of the channels: sockets, streams, topics and webhooks.
+"""The AsyncAPI 3.0 description of the channels: sockets, streams, MQTT topics and webhooks.
 
-A channel is declared once, in `CHANNELS`. What the server *sends* and *receives* is said from the
-server's side, as AsyncAPI has it.
+`CHANNELS` declares each channel once. As AsyncAPI requires, *send* and *receive* are seen from the
+server.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _CLOUD_EVENTS = "application/cloudevents-batch+json"
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Where messages go, or come from.
+    """A channel of messages.
 
     Attributes
     ----------
     name : str
     address : str or None
-        With parameters in braces; None where somebody else says it.
+        With parameters in braces; None if the receiver chooses it.
     server : {"websocket", "http", "mqtt", "receiver"}
-        What protocol it has.
+        Key in the `servers` of the document.
     scope : str
-        What a key must be good for; empty where there is none.
+        Scope that a key needs; empty if no key is needed.
     description : str
     sends, receives : mapping of str to (str, type)
-        Of each message its type of content, and what it holds.
+        Content type and payload type of each message.
     """
 
     name: str
@@ -53,10 +53,10 @@ CHANNELS = (
         "/v1/subscribers/{id}/socket",
         "websocket",
         "subscribe",
-        "Messages of a subscriber, in order, from the last acknowledged one on, or after the "
-        "parameter `since` of the query. A frame is a list of CloudEvents. A frame back "
-        "acknowledges all up to a position. A refusal closes with 4000 and the status of HTTP; a "
-        "server that shuts down, with 1001.",
+        "Messages of a subscriber, in order, after the last acknowledged one or after the query "
+        "parameter `since`. A frame is a list of CloudEvents. The client acknowledges all messages "
+        "up to a position with a frame. An error closes the socket with 4000 plus the HTTP status; "
+        "a shutdown of the server closes it with 1001.",
         sends={"messages": (_CLOUD_EVENTS, list[schemas.Message])},
         receives={"acknowledgement": ("application/json", schemas.Acknowledgement)},
     ),
@@ -65,8 +65,9 @@ CHANNELS = (
         "/v1/subscribers/{id}/stream",
         "http",
         "subscribe",
-        "The same messages as server-sent events; the id of each is its position, and `since` or "
-        "the header `Last-Event-ID` says after which to begin. They are acknowledged by request.",
+        "Messages of a subscriber as server-sent events, after the last acknowledged one, after "
+        "`since`, or after the header `Last-Event-ID`. The id of an event is its position. The "
+        "client acknowledges messages with requests.",
         sends={"message": (_CLOUD_EVENT, schemas.Message)},
     ),
     Channel(
@@ -74,9 +75,9 @@ CHANNELS = (
         "/v1/publish/socket",
         "websocket",
         "publish",
-        "Events of things that move, one a frame, each answered with its position and a safe "
-        "region; regions that do not hold any more are withdrawn. They are void when the socket "
-        "closes.",
+        "Events of moving objects, one per frame. The reply has the position of the event and a "
+        "safe region of its object. The server withdraws regions that are no longer valid. All "
+        "regions are void when the socket closes.",
         sends={
             "moved": ("application/json", schemas.MoveResult),
             "withdrawal": ("application/json", schemas.Withdrawal),
@@ -91,17 +92,17 @@ CHANNELS = (
         "/v1/live",
         "websocket",
         "admin",
-        "What the console shows: a sample of the events of the tenant and what they matched. "
-        "Nothing of it is delivered or kept.",
-        sends={"sight": ("application/json", schemas.LiveFrame)},
+        "The live feed of the console: a sample of the tenant's events and their matches. The feed "
+        "is for display; nothing is stored or acknowledged.",
+        sends={"frame": ("application/json", schemas.LiveFrame)},
     ),
     Channel(
         "mqtt-events",
         "fencepost/{tenant}/events",
         "mqtt",
         "",
-        "Events of a tenant: a GeoJSON Feature, any JSON object, a collection or a list of them. "
-        "What cannot be used becomes a dead letter.",
+        "Events of a tenant: a GeoJSON Feature, a FeatureCollection, any JSON object, or a list of "
+        "objects. Events that cannot be used become dead letters.",
         receives={"event": ("application/geo+json", schemas.Feature)},
     ),
     Channel(
@@ -109,8 +110,8 @@ CHANNELS = (
         "fencepost/{tenant}/subscribers/{subscriber}",
         "mqtt",
         "",
-        "Messages of a subscriber who has an MQTT endpoint, unless it names another topic; "
-        "quality of service 1, in order.",
+        "Messages of a subscriber with an MQTT endpoint, in order, with quality of service 1. The "
+        "endpoint may name another topic.",
         sends={"message": (_CLOUD_EVENT, schemas.Message)},
     ),
     Channel(
@@ -118,9 +119,9 @@ CHANNELS = (
         None,
         "receiver",
         "",
-        "Messages of a subscriber who has a webhook, posted in order to its address: one a "
-        "request, or a list where the endpoint asks for batches. Each request is signed; an "
-        "answer from 200 to 299 acknowledges.",
+        "Messages of a subscriber with a webhook, posted in order to its URL: one per request, or "
+        "a list if the endpoint has `batch`. Requests are signed. A status from 200 to 299 "
+        "acknowledges the messages.",
         sends={
             "message": (_CLOUD_EVENT, schemas.Message),
             "messages": (_CLOUD_EVENTS, list[schemas.Message]),
@@ -129,36 +130,37 @@ CHANNELS = (
 )
 
 
-def description(host: str) -> dict[str, Any]:
-    """The description as JSON, of a server at a host."""
-    found = Schemas()
+def asyncapi_document(host: str) -> dict[str, Any]:
+    """Return the AsyncAPI document of a server at a host, as JSON."""
+    schemas = Schemas()
     return {
         "asyncapi": "3.0.0",
         "info": {
             "title": "Fencepost",
             "version": version("fencepost"),
-            "description": "Standing questions about places, matched against a stream of events. "
-            "Messages are CloudEvents, delivered at least once and in order for each subscriber.",
+            "description": "Location-aware publish/subscribe: subscriptions are matched against a "
+            "stream of events. Messages are CloudEvents, delivered to each subscriber in order and "
+            "at least once.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",
         "servers": _servers(host),
-        "channels": {one.name: _channel(one, found) for one in CHANNELS},
+        "channels": {channel.name: _channel(channel, schemas) for channel in CHANNELS},
         "operations": {
-            f"{action}-{one.name}": _operation(one, action, messages)
-            for one in CHANNELS
-            for action, messages in (("send", one.sends), ("receive", one.receives))
+            f"{action}-{channel.name}": _operation(channel, action, messages)
+            for channel in CHANNELS
+            for action, messages in (("send", channel.sends), ("receive", channel.receives))
             if messages
         },
         "components": {
-            "schemas": found.components,
+            "schemas": schemas.components,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer"},
                 "subprotocol": {
                     "type": "httpApiKey",
                     "name": "Sec-WebSocket-Protocol",
                     "in": "header",
-                    "description": "Where a browser allows no header: `fencepost, bearer.KEY`.",
+                    "description": "For browsers, which allow no headers: `fencepost, bearer.KEY`.",
                 },
             },
         },
@@ -166,20 +168,20 @@ def description(host: str) -> dict[str, Any]:
 
 
 def _servers(host: str) -> dict[str, Any]:
-    def elsewhere(protocol: str, name: str, what: str) -> dict[str, Any]:
-        variables = {name: {"description": what}}
+    def external(protocol: str, name: str, description: str) -> dict[str, Any]:
+        variables = {name: {"description": description}}
         return {"host": f"{{{name}}}", "protocol": protocol, "variables": variables}
 
     return {
         "websocket": {"host": host, "protocol": "ws"},
         "http": {"host": host, "protocol": "http"},
-        "mqtt": elsewhere("mqtt", "broker", "The broker that `fencepost serve --mqtt` names."),
-        "receiver": elsewhere("https", "receiver", "Whoever set the webhook."),
+        "mqtt": external("mqtt", "broker", "The broker that `fencepost serve --mqtt` names."),
+        "receiver": external("https", "receiver", "The host of the webhook."),
     }
 
 
 def _channel(channel: Channel, schemas: Schemas) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "address": channel.address,
         "description": channel.description,
         "servers": [{"$ref": f"#/servers/{channel.server}"}],
@@ -190,28 +192,30 @@ def _channel(channel: Channel, schemas: Schemas) -> dict[str, Any]:
     }
     parameters = re.findall(r"{(\w+)}", channel.address or "")
     if parameters:
-        found["parameters"] = {name: {"description": _PARAMETERS[name]} for name in parameters}
+        document["parameters"] = {name: {"description": _PARAMETERS[name]} for name in parameters}
     if channel.server == "websocket":
-        found["bindings"] = {"ws": {"method": "GET", "query": _QUERY, "bindingVersion": "0.1.0"}}
-    return found
+        document["bindings"] = {"ws": {"method": "GET", "query": _QUERY, "bindingVersion": "0.1.0"}}
+    return document
 
 
 _PARAMETERS = {
     "id": "The subscriber, percent-encoded.",
     "subscriber": "The subscriber, percent-encoded.",
-    "tenant": "The tenant, as its keys say.",
+    "tenant": "The name of the tenant.",
 }
 _QUERY = {"type": "object", "properties": {"since": {"type": "string"}}}
 
 
 def _operation(channel: Channel, action: str, messages: Messages) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "action": action,
         "channel": {"$ref": f"#/channels/{channel.name}"},
         "messages": [{"$ref": f"#/channels/{channel.name}/messages/{name}"} for name in messages],
     }
     if channel.scope:
         schemes = ("key", "subprotocol") if channel.server == "websocket" else ("key",)
-        found["security"] = [{"$ref": f"#/components/securitySchemes/{one}"} for one in schemes]
-        found["summary"] = f"Needs a key with the scope {channel.scope!r}."
-    return found
+        document["security"] = [
+            {"$ref": f"#/components/securitySchemes/{name}"} for name in schemes
+        ]
+        document["summary"] = f"Needs a key with the scope {channel.scope!r}."
+    return document

@@ -1,14 +1,12 @@
-"""The console, and what a server that needs no key must refuse of browsers.
+"""`BrowserSafety`: protects a server without keys from other sites' pages. Routes of the console.
 
-The console is one page, its scripts and its styles, all from this server.
-
-Whoever reaches a server without keys may do everything, and a browser on the same machine reaches
-it on behalf of any page that it shows. Two ways lead in: a page of another site sends requests (the
-browser only keeps it from reading the answers), and a page whose name is made to point at this
-machine (DNS rebinding) is of the same site as far as the browser knows. So the name must be one of
-this machine, and what changes something, or is a WebSocket, must come from a page of this server or
-from no page at all. A key is in no browser unless somebody put it there, so servers with keys need
-none of this.
+A server without keys lets every client do everything, and a browser on the same machine sends
+requests for any page that it shows. There are two attacks. A page of another site can send
+requests; the browser only keeps it from reading the responses. And a page whose host name is
+pointed at this machine (DNS rebinding) counts as a page of this server. The header `Host` must
+therefore name this machine, and a request that changes something or opens a WebSocket must come
+from a page of this server or from no page. Servers with keys need no such checks, because a browser
+does not add the key by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from starlette.websockets import WebSocket
 
 from fencepost.server.http.problems import RequestError, response
 
-FOLDER = Path(__file__).parents[1] / "static"
+_STATIC_FOLDER = Path(__file__).parents[1] / "static"
 
 _HEADERS = {
     "cache-control": "no-cache",
@@ -52,35 +50,35 @@ _HEADERS = {
 }
 
 
-class _Files(StaticFiles):
+class _ConsoleFiles(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """A file, with what a browser must keep to."""
-        found = await super().get_response(path, scope)
-        found.headers.update(_HEADERS)
-        return found
+        """Return a file with the security headers."""
+        response = await super().get_response(path, scope)
+        response.headers.update(_HEADERS)
+        return response
 
 
 async def _page(_: Request) -> Response:
-    return FileResponse(FOLDER / "index.html", headers=_HEADERS)
+    return FileResponse(_STATIC_FOLDER / "index.html", headers=_HEADERS)
 
 
 def routes() -> list[BaseRoute]:
-    """The page at the root, and what it loads."""
-    return [Route("/", _page), Mount("/console", _Files(directory=FOLDER))]
+    """Return the routes of the console: the page at the root, and its files."""
+    return [Route("/", _page), Mount("/console", _ConsoleFiles(directory=_STATIC_FOLDER))]
 
 
-_READING = ("GET", "HEAD", "OPTIONS")
-_REFUSED = 4403
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_FORBIDDEN = 4403
 
 
 class BrowserSafety:
-    """Middleware that refuses what pages of other sites ask.
+    """Middleware that rejects requests from pages of other sites.
 
     Parameters
     ----------
     app : ASGI application
     local_only : bool
-        Whether the server needs no key; else nothing is refused.
+        Whether the server has no keys; otherwise no request is rejected.
     """
 
     def __init__(self, app: ASGIApp, *, local_only: bool) -> None:
@@ -88,20 +86,20 @@ class BrowserSafety:
         self._local_only = local_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or reject it."""
         problem = None
         if self._local_only and scope["type"] in ("http", "websocket"):
-            problem = refused(Headers(scope=scope), scope.get("method"))
+            problem = _rejection_reason(Headers(scope=scope), scope.get("method"))
         if problem is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             await response(RequestError(403, problem))(scope, receive, send)
         else:
-            await WebSocket(scope, receive, send).close(_REFUSED, problem[:120])
+            await WebSocket(scope, receive, send).close(_FORBIDDEN, problem[:120])
 
 
-def refused(headers: Headers, method: str | None) -> str | None:
-    """Why a request is refused, or None.
+def _rejection_reason(headers: Headers, method: str | None) -> str | None:
+    """Return why a request is rejected, or None.
 
     Parameters
     ----------
@@ -112,10 +110,10 @@ def refused(headers: Headers, method: str | None) -> str | None:
     host = headers.get("host", "").lower()
     if not _is_this_machine(host):
         return (
-            f"{host!r:.60} is no name of this machine; use 127.0.0.1 or localhost, "
+            f"{host!r:.60} does not name this machine; use 127.0.0.1 or localhost, "
             "or serve with keys instead of --open"
         )
-    if method in _READING:
+    if method in _SAFE_METHODS:
         return None
     origin = headers.get("origin")
     if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):

@@ -1,4 +1,4 @@
-"""Messages as they come: WebSockets and server-sent events."""
+"""Messages of a subscriber over WebSockets and server-sent events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket
 
 from fencepost.delivery.connection_hub import SubscriberConnection
 from fencepost.server.http import request_bodies
-from fencepost.server.http.operations import Content, RequestContext, named, operation
+from fencepost.server.http.operations import Content, RequestContext, operation, path_id
 from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Acknowledgement, StreamHeaders, StreamQuery
 from fencepost.server.http.websockets import (
@@ -25,11 +25,11 @@ from fencepost.server.http.websockets import (
 from fencepost.server.service import Caller, Service, json_array
 
 _HEARTBEAT_S = 15.0
-_LONGEST_FRAME = 4_096
+_MAX_FRAME_CHARS = 4_096
 
 
 def _since(service: Service, subscriber: int, query: StreamQuery, headers: StreamHeaders) -> int:
-    """After which message a reader goes on: the last that it says it has, or acknowledged."""
+    """Return the position after which a stream begins: as requested, or the last acknowledged."""
     service.check_connection_limit(len(service.hub))
     since = query.since if headers.last_event_id is UNSET else headers.last_event_id
     return service.acknowledged(subscriber) if since is UNSET else since
@@ -45,33 +45,35 @@ def _since(service: Service, subscriber: int, query: StreamQuery, headers: Strea
 async def server_sent_events(
     context: RequestContext, query: StreamQuery, headers: StreamHeaders
 ) -> Response:
-    """Messages as server-sent events; the id of each is its position.
+    """Stream the messages of a subscriber as server-sent events; the id of each is its position.
 
-    They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
+    The stream begins after the last acknowledged message, or after `since` or `Last-Event-ID`.
     """
     service = context.service
     subscriber = service.subscriber_number(context.caller, context.id)
     since = _since(service, subscriber, query, headers)
-    kept = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    response_headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
-        _sent_events(service, subscriber, since), media_type="text/event-stream", headers=kept
+        _server_sent_events(service, subscriber, since),
+        media_type="text/event-stream",
+        headers=response_headers,
     )
 
 
-async def _sent_events(service: Service, subscriber: int, since: int) -> AsyncIterator[str]:
+async def _server_sent_events(service: Service, subscriber: int, since: int) -> AsyncIterator[str]:
     connection = service.hub.open(subscriber, since)
     try:
         yield ": open\n\n"
         while True:
             try:
                 async with asyncio.timeout(_HEARTBEAT_S):
-                    found = await connection.next(service.messages_after)
+                    envelopes = await connection.next(service.messages_after)
             except TimeoutError:
                 yield ": still here\n\n"
                 continue
-            if not found:
+            if not envelopes:
                 return
-            yield "".join(f"id: {one.position}\ndata: {one.text}\n\n" for one in found)
+            yield "".join(f"id: {each.position}\ndata: {each.text}\n\n" for each in envelopes)
     finally:
         service.hub.close(connection)
 
@@ -80,19 +82,19 @@ async def _sent_events(service: Service, subscriber: int, since: int) -> AsyncIt
 
 
 async def web_socket(socket: WebSocket) -> None:
-    """Messages as frames, each a list of CloudEvents; frames back are `{"position": N}`."""
+    """Send messages as lists of CloudEvents; take acknowledgements `{"position": N}`."""
 
-    async def opened(service: Service, caller: Caller) -> SocketSession:
-        subscriber = service.subscriber_number(caller, named(socket))
+    async def open_session(service: Service, caller: Caller) -> SocketSession:
+        subscriber = service.subscriber_number(caller, path_id(socket))
         query = request_bodies.convert(dict(socket.query_params), StreamQuery, 400)
         headers = request_bodies.convert(dict(socket.headers), StreamHeaders, 400)
         since = _since(service, subscriber, query, headers)
-        return _Messages(socket, service, service.hub.open(subscriber, since))
+        return _MessageSession(socket, service, service.hub.open(subscriber, since))
 
-    await serve_socket(socket, "subscribe", opened)
+    await serve_socket(socket, "subscribe", open_session)
 
 
-class _Messages:
+class _MessageSession:
     """The socket of a subscriber."""
 
     def __init__(
@@ -101,21 +103,22 @@ class _Messages:
         self._socket, self._service, self._connection = socket, service, connection
 
     def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
-        """See `Conversation`."""
+        """See `SocketSession`."""
         return [self._send()]
 
-    async def take(self, frame: str | None) -> None:
-        """Note how far the subscriber has read."""
-        if frame is not None and len(frame) > _LONGEST_FRAME:
-            raise RequestError(422, 'a frame is a short text as in {"position": 17}')
-        read = request_bodies.convert(parse_object(frame), Acknowledgement)
-        self._service.broker.note_acknowledged(self._connection.subscriber, int(read.position))
+    async def receive(self, frame: str | None) -> None:
+        """Note the position that a frame acknowledges."""
+        if frame is not None and len(frame) > _MAX_FRAME_CHARS:
+            raise RequestError(422, 'a frame must be a short text, as in {"position": 17}')
+        acknowledgement = request_bodies.convert(parse_object(frame), Acknowledgement)
+        position = int(acknowledgement.position)
+        self._service.broker.note_acknowledged(self._connection.subscriber, position)
 
     async def _send(self) -> CloseReason:
-        while found := await self._connection.next(self._service.messages_after):
-            await self._socket.send_text(json_array(found))
+        while envelopes := await self._connection.next(self._service.messages_after):
+            await self._socket.send_text(json_array(envelopes))
         return SHUTTING_DOWN
 
     def close(self) -> None:
-        """See `Conversation`."""
+        """See `SocketSession`."""
         self._service.hub.close(self._connection)

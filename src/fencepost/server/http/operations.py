@@ -1,6 +1,6 @@
-"""What can be asked over HTTP, declared once: routes and the OpenAPI description come from it.
+"""`operation`: declares an HTTP operation, for its route and its OpenAPI description.
 
-A handler says by the types of its parameters `query`, `headers` and `body` what it takes.
+The types of the parameters `query`, `headers` and `body` of a handler declare what it accepts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fencepost.server.service import Caller, Service
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A request, who makes it, and the server that it is made to."""
+    """A request, its caller, and the service."""
 
     request: Request
     caller: Caller
@@ -33,160 +33,161 @@ class RequestContext:
 
     @property
     def id(self) -> str:
-        """What the address names."""
-        return named(self.request)
+        """The `id` in the path."""
+        return path_id(self.request)
 
     async def body(self) -> bytes:
-        """What the request holds."""
+        """Return the body of the request."""
         return await request_bodies.read_body(self.request, self.service.settings.limits)
 
 
-def named(connection: HTTPConnection) -> str:
-    """The `id` in the address of a request.
+def path_id(connection: HTTPConnection) -> str:
+    """Return the `id` in the path of a request, decoded.
 
     Raises
     ------
-    Refusal
-        Where it is no text.
+    RequestError
+        If it is not UTF-8, or has a null character.
     """
     try:
-        found = unquote(connection.path_params["id"], errors="strict")
+        id = unquote(connection.path_params["id"], errors="strict")
     except UnicodeDecodeError:
         raise RequestError(400, "the address is not UTF-8") from None
-    if "\0" in found:
+    if "\0" in id:
         raise RequestError(400, "the address holds a null character")
-    return found
+    return id
 
 
-def parse_position(given: str) -> int | None:
-    """A position or number that an address names; None where it is none."""
-    if given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= MAX_POSITION:
-        return int(given)
+def parse_position(text: str) -> int | None:
+    """Return a text as a position or number; None if it is not valid."""
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MAX_POSITION:
+        return int(text)
     return None
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """A response that holds a Struct, or several."""
+    """Return a response with a value as JSON."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a request or an answer holds that is no Struct: a type for each type of content."""
+    """A body that is no single Struct: a type for each content type."""
 
     description: str
     types: Mapping[str, Any]
 
 
 ResponseContent: TypeAlias = type[Struct] | Content | str
-"""What an answer holds, or what it means where it holds nothing."""
+"""The body of a response; a description if there is no body."""
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Something that can be asked.
+    """An HTTP operation.
 
     Attributes
     ----------
     method, path : str
-        The path names parameters in braces.
+        The path has parameters in braces.
     scope : str
-        What a key must be good for; empty where none is needed.
+        Scope that a key needs; empty if no key is needed.
     handler : callable
-        Gives a Struct, a Response, or None where there is nothing to say.
-    answers : mapping of int to Answer
-        By status; the first is that of a Struct.
+        Returns a Struct, a Response, or None for a response without body.
+    responses : mapping of int to ResponseContent
+        By status. The first status is used for a Struct or None.
     query, headers : Struct type, optional
     body : Struct type or Content, optional
-        Content is read by the handler.
+        A handler reads Content itself.
     """
 
     method: str
     path: str
     scope: str
     handler: Handler
-    answers: Mapping[int, ResponseContent]
+    responses: Mapping[int, ResponseContent]
     query: type[Struct] | None
     headers: type[Struct] | None
     body: Any
 
     @property
     def summary(self) -> str:
-        """What it does."""
+        """The docstring of the handler, on one line."""
         return " ".join((self.handler.__doc__ or "").split())
 
-    async def answer(self, context: RequestContext) -> Response:
-        """Carry it out."""
-        given: dict[str, Any] = {}
+    async def respond(self, context: RequestContext) -> Response:
+        """Parse a request, and return the response of the handler."""
+        arguments: dict[str, Any] = {}
         request = context.request
         if self.query is not None:
-            given["query"] = request_bodies.convert(dict(request.query_params), self.query, 400)
+            arguments["query"] = request_bodies.convert(dict(request.query_params), self.query, 400)
         if self.headers is not None:
-            given["headers"] = request_bodies.convert(dict(request.headers), self.headers, 400)
+            arguments["headers"] = request_bodies.convert(dict(request.headers), self.headers, 400)
         if self.body is not None and not isinstance(self.body, Content):
-            given["body"] = request_bodies.convert(
+            arguments["body"] = request_bodies.convert(
                 request_bodies.parse_object(await context.body()), self.body
             )
-        found = await self.handler(context, **given)
-        if isinstance(found, Response):
-            return found
-        status = next(iter(self.answers))
-        return Response(status_code=status) if found is None else json_response(found, status)
+        result = await self.handler(context, **arguments)
+        if isinstance(result, Response):
+            return result
+        status = next(iter(self.responses))
+        return Response(status_code=status) if result is None else json_response(result, status)
 
 
 def operation(
     method: str,
     path: str,
     scope: str,
-    answers: Mapping[int, ResponseContent],
+    responses: Mapping[int, ResponseContent],
     body: Content | None = None,
 ) -> Callable[[Handler], Operation]:
-    """Declare what a handler does; see `Operation`."""
+    """Declare a handler as an operation; see `Operation`."""
 
-    def declared(handler: Handler) -> Operation:
+    def decorate(handler: Handler) -> Operation:
         types = get_type_hints(handler)
         return Operation(
             method,
             path,
             scope,
             handler,
-            answers,
+            responses,
             types.get("query"),
             types.get("headers"),
             body or types.get("body"),
         )
 
-    return declared
+    return decorate
 
 
 _PROBLEMS = {
     400: "The request cannot be read.",
     401: "A key is needed.",
-    403: "The key is not good for this.",
-    404: "There is no such thing.",
-    408: "The body came too slowly.",
+    403: "The key lacks a scope, or a limit of the tenant is reached.",
+    404: "The resource does not exist.",
+    408: "The body arrived too slowly.",
     413: "The body is too large.",
-    415: "The body is of a type that cannot be read.",
-    422: "What was sent cannot be used.",
+    415: "The content type is not supported.",
+    422: "The content is not valid.",
     429: "Too many requests.",
-    503: "The server cannot do it now.",
+    503: "The server is busy or cannot write; try again later.",
 }
 
 
 def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
-    """The OpenAPI 3.1 description of operations, as JSON."""
+    """Return the OpenAPI 3.1 document of operations, as JSON."""
     schemas = Schemas()
     paths: dict[str, Any] = {}
-    for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
+    for operation in operations:
+        path = paths.setdefault(operation.path, {})
+        path[operation.method.lower()] = _operation(operation, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Fencepost",
             "version": version("fencepost"),
-            "summary": "Standing questions about places, matched against a stream of events.",
+            "summary": "Location-aware publish/subscribe over HTTP.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -198,17 +199,17 @@ def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 def _operation(operation: Operation, schemas: Schemas) -> dict[str, Any]:
-    answers = {**operation.answers}
+    responses = {**operation.responses}
     for status, meaning in _PROBLEMS.items():
-        answers.setdefault(status, meaning)
-    found: dict[str, Any] = {
+        responses.setdefault(status, meaning)
+    document: dict[str, Any] = {
         "operationId": operation.handler.__module__.rpartition(".")[2]
         + "_"
         + operation.handler.__name__
         + ("" if operation.method != "GET" else "_get"),
         "summary": operation.summary,
         "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": _NAME}
+            {"name": name, "in": "path", "required": True, "schema": _PATH_PARAMETER}
             for name in re.findall(r"{(\w+)}", operation.path)
         ]
         + [
@@ -218,33 +219,34 @@ def _operation(operation: Operation, schemas: Schemas) -> dict[str, Any]:
             for name, schema in properties(type).items()
         ],
         "responses": {
-            str(status): _answer(status, answer, schemas) for status, answer in answers.items()
+            str(status): _response(status, content, schemas)
+            for status, content in responses.items()
         },
     }
     if operation.scope:
-        found["security"] = [{"key": [operation.scope]}]
+        document["security"] = [{"key": [operation.scope]}]
     body = operation.body
     if body is not None:
         types = body.types if isinstance(body, Content) else {"application/json": body}
-        found["requestBody"] = {"required": True, "content": _content(types, schemas)}
-    return found
+        document["requestBody"] = {"required": True, "content": _content(types, schemas)}
+    return document
 
 
-_NAME = {"type": "string", "minLength": 1}
+_PATH_PARAMETER = {"type": "string", "minLength": 1}
 
 
-def _answer(status: int, answer: ResponseContent, schemas: Schemas) -> dict[str, Any]:
-    if isinstance(answer, Content):
+def _response(status: int, content: ResponseContent, schemas: Schemas) -> dict[str, Any]:
+    if isinstance(content, Content):
         return {
-            "description": answer.description,
-            "content": _content(answer.types, schemas),
+            "description": content.description,
+            "content": _content(content.types, schemas),
         }
-    if not isinstance(answer, str):
-        content = _content({"application/json": answer}, schemas)
-        return {"description": answer.__doc__, "content": content}
+    if not isinstance(content, str):
+        types = {"application/json": content}
+        return {"description": content.__doc__, "content": _content(types, schemas)}
     if status < 400:
-        return {"description": answer}
-    return {"description": answer, "content": _content({CONTENT_TYPE: Problem}, schemas)}
+        return {"description": content}
+    return {"description": content, "content": _content({CONTENT_TYPE: Problem}, schemas)}
 
 
 def _content(types: Any, schemas: Schemas) -> dict[str, Any]:

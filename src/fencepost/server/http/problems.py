@@ -1,4 +1,4 @@
-"""What is said when something is refused: RFC 9457, one shape for all."""
+"""`RequestError`, and errors as responses (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class Busy(FencepostError):
-    """More waits to be written than may wait; to be tried again."""
+    """Too many events are queued; try again later."""
 
 
 class RequestError(FencepostError):
-    """A request that is not carried out.
+    """A rejected request.
 
     Attributes
     ----------
     status : int
-        Of HTTP.
+        HTTP status.
     headers : dict
-    position : int, or UNSET
-        Where in an expression it goes wrong.
+        Headers of the response.
+    position : int or UNSET
+        Offset of the error in an expression.
     """
 
     position: int | UnsetType = UNSET
@@ -38,13 +39,13 @@ class RequestError(FencepostError):
         self.headers = headers or {}
 
 
-def no_such(what: str, name: object) -> RequestError:
-    """What there is not."""
-    return RequestError(404, f"there is no {what} {name!r:.80}")
+def no_such(kind: str, name: object) -> RequestError:
+    """Return the error for a resource that does not exist."""
+    return RequestError(404, f"there is no {kind} {name!r:.80}")
 
 
 def request_error_of(error: FencepostError) -> RequestError:
-    """What an error means to whoever asked."""
+    """Return an error as a `RequestError`."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, Busy):
@@ -53,19 +54,19 @@ def request_error_of(error: FencepostError) -> RequestError:
         return RequestError(503, str(error), {"retry-after": "5"})
     if isinstance(error, DeliveryError):
         return RequestError(502, str(error))
-    refusal = RequestError(422, str(error))
+    request_error = RequestError(422, str(error))
     if isinstance(error, LanguageError) and error.position is not None:
-        refusal.position = error.position
-    return refusal
+        request_error.position = error.position
+    return request_error
 
 
-def problem(refusal: RequestError) -> Problem:
-    """A refusal as JSON."""
-    status = HTTPStatus(refusal.status)
-    return Problem("about:blank", status.phrase, status, str(refusal), refusal.position)
+def problem(error: RequestError) -> Problem:
+    """Return the JSON object of an error."""
+    status = HTTPStatus(error.status)
+    return Problem("about:blank", status.phrase, status, str(error), error.position)
 
 
-def response(refusal: RequestError) -> Response:
-    """A refusal as a response."""
-    body = msgspec.json.encode(problem(refusal))
-    return Response(body, refusal.status, refusal.headers, CONTENT_TYPE)
+def response(error: RequestError) -> Response:
+    """Return the response for an error."""
+    body = msgspec.json.encode(problem(error))
+    return Response(body, error.status, error.headers, CONTENT_TYPE)

@@ -1,14 +1,15 @@
-"""Publishing over a WebSocket, for things that move: each event is answered with a safe region.
+"""Publishing events of moving objects over a WebSocket; each reply has a safe region.
 
-When a subscription comes that wants what a region leaves out, its object is told on the same
-socket. When the socket closes, the server forgets the objects and the client drops their regions:
-so no region is out there that cannot be withdrawn.
+When a new subscription makes a region invalid, the server withdraws the region on the same socket.
+When the socket closes, the server forgets its objects and the client drops their regions. Every
+region in use can therefore be withdrawn.
 
-`Regions` are right for all subscriptions of a tenant, of whatever kind. Plain subscriptions are
-followed by `SafeRegions` itself. Of tracked ones and of the members of composites it is told: every
-event is sent that one of them could want. That is enough for composites, as what plays no part
-changes nothing. A tracker must also hear of what leaves: so an object that is in a fence, or may
-be, has no region, and sends everything until it is out.
+`TenantSafeRegions` accounts for all kinds of subscriptions of a tenant. `SafeRegions` follows the
+subscriptions to single events itself. Conditions of tracked subscriptions and of members of
+composites are added to it: an object must send every event that meets one of them. This suffices
+for composites, whose state changes only by events that match a member. A tracker must also see that
+an object leaves a fence. An object that is in a fence, or may be, therefore has no safe region and
+sends every event.
 """
 
 from __future__ import annotations
@@ -39,12 +40,22 @@ from fencepost.server.service import Caller, Service
 from fencepost.server.settings import Limits
 
 _POSITION = "geometry"
-_CHANGING = ("time",)  # conditions on it are taken to hold
+_CHANGING = ("time",)  # attributes whose conditions are assumed to hold
 _MAX_HOLES = 64  # a region is up to 4 kB
 
 
 class RegionReply(NamedTuple):
-    """The region for an event, as JSON; whether its object has one; whose are void since."""
+    """The reply to an event of a moving object.
+
+    Attributes
+    ----------
+    region : str
+        The safe region as JSON.
+    is_held : bool
+        Whether the server holds a region of the object, which it may withdraw.
+    withdrawn : list of Withdrawal
+        Regions of all objects that became void since the last reply.
+    """
 
     region: str
     is_held: bool
@@ -52,9 +63,10 @@ class RegionReply(NamedTuple):
 
 
 class TenantSafeRegions:
-    """The regions of a tenant's objects; for any thread.
+    """The safe regions of a tenant's objects; for any thread.
 
-    While it is made, which takes a while for many subscriptions, none can be added.
+    The constructor visits all subscriptions and holds the matcher's lock, so none can be added
+    meanwhile.
     """
 
     def __init__(self, tenant_subscriptions: TenantSubscriptions, limits: Limits) -> None:
@@ -75,64 +87,64 @@ class TenantSafeRegions:
     # Subscriptions, with the matcher's lock held
 
     def subscription_put(self, id: str, kind: str) -> None:
-        """Follow a subscription that was added or replaced."""
+        """See `SubscriptionListener`."""
         if kind == "track":
             self._regions.add_conditions(
                 id, [self.tenant_subscriptions.tracked.publish_condition(id)]
             )
         elif kind == "composite":
             self._regions.add_conditions(
-                id, (one for _, one in self.tenant_subscriptions.composites.atoms(id))
+                id, (condition for _, condition in self.tenant_subscriptions.composites.atoms(id))
             )
 
     def subscription_removed(self, id: str) -> None:
-        """Follow that a subscription is no more."""
+        """See `SubscriptionListener`."""
         self._regions.remove_conditions(id)
 
     # Objects
 
-    def answer(self, event: object, key: str) -> RegionReply:
-        """The region of an object whose event was just committed, or that it may keep its own."""
+    def reply(self, event: object, key: str) -> RegionReply:
+        """Return the reply to a committed event: a region, or that the object keeps its own."""
         if self.tenant_subscriptions.must_publish(attributes(event)):
             self._regions.forget(key)
-            region = self._nowhere(attributes(event))
+            region = self._no_region(attributes(event))
         else:
             region = self._regions.answer(event, key)
         return RegionReply(region, self._regions.has_region(key), self._regions.withdrawals())
 
     def around(self, event: object) -> str:
-        """The region of an object that nobody remembers."""
+        """Return a region around an event; the server does not hold it."""
         if self.tenant_subscriptions.must_publish(attributes(event)):
-            return self._nowhere(attributes(event))
+            return self._no_region(attributes(event))
         return self._regions.around(event).to_json()
 
-    def _nowhere(self, values: Mapping[str, object]) -> str:
+    def _no_region(self, values: Mapping[str, object]) -> str:
         at = point_of(values.get(_POSITION))
         return SafeRegion(False, position=_POSITION, at=at, version=self._regions.version).to_json()
 
     def changed(self) -> list[Withdrawal]:
-        """The objects whose regions are void since the last call."""
+        """Return the regions that became void since the last call."""
         return self._regions.withdrawals()
 
     def forget(self, key: str) -> None:
-        """Forget an object that is gone."""
+        """Forget an object."""
         self._regions.forget(key)
 
 
-_AGAIN = 1012
-_WAITING = 64  # frames that are not answered yet; who sends more has to wait
+_SERVICE_RESTART = 1012
+_MAX_QUEUED_FRAMES = 64  # without a reply; then the socket is not read
 _VALID_S = 30.0
 
 
 class Publishers:
-    """The open sockets of those who publish, and the regions that their objects have."""
+    """The open publishing sockets, and the safe regions of their objects."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._sockets: dict[int, Publisher] = {}
         self._numbers = count(1)
         self._regions: dict[int, TenantSafeRegions] = {}
-        self._making = asyncio.Lock()
+        self._build_lock = asyncio.Lock()
         service.broker.on_change(self._changed)
         service.broker.on_reload(self._reloaded)
 
@@ -140,34 +152,36 @@ class Publishers:
         return len(self._sockets)
 
     async def regions(self, tenant: int) -> TenantSafeRegions:
-        """The regions of a tenant, made when first asked for."""
+        """Return the safe regions of a tenant, which are built at the first call."""
         broker, limits = self._service.broker, self._service.settings.limits
-        async with self._making:
-            found = self._regions.get(tenant)
-            while found is None or found.tenant_subscriptions is not broker.tenant_subscriptions(
-                tenant
+        async with self._build_lock:
+            regions = self._regions.get(tenant)
+            # The broker replaces the subscriptions of a tenant when it reloads.
+            while (
+                regions is None
+                or regions.tenant_subscriptions is not broker.tenant_subscriptions(tenant)
             ):
-                found = await asyncio.to_thread(
+                regions = await asyncio.to_thread(
                     TenantSafeRegions, broker.tenant_subscriptions(tenant), limits
                 )
-            self._regions[tenant] = found
-        return found
+            self._regions[tenant] = regions
+        return regions
 
     def open(self, socket: WebSocket, caller: Caller, regions: TenantSafeRegions) -> Publisher:
-        """Take events from a socket."""
+        """Add a socket."""
         self._service.check_connection_limit(len(self))
         publisher = Publisher(self, next(self._numbers), socket, self._service, caller, regions)
         self._sockets[publisher.number] = publisher
         return publisher
 
     def close(self, publisher: Publisher) -> None:
-        """Forget a socket and its objects."""
+        """Remove a socket, and forget its objects."""
         self._sockets.pop(publisher.number, None)
         for key in publisher.keys:
-            publisher.regions.forget(publisher.name(key))
+            publisher.regions.forget(publisher.object_name(key))
 
     def withdraw(self, withdrawn: list[Withdrawal]) -> None:
-        """Tell objects that their regions are void."""
+        """Send withdrawals to the sockets of their objects."""
         for name, version in withdrawn:
             number, _, key = name.partition(":")
             publisher = self._sockets.get(int(number))
@@ -175,7 +189,7 @@ class Publishers:
                 publisher.withdraw(key, version)
 
     def _changed(self, tenants: set[int]) -> None:
-        """In the broker's thread, after a commit: subscriptions of some tenants are others."""
+        """Withdraw regions after a commit that changed subscriptions, in the broker's thread."""
         for tenant in tenants:
             regions = self._regions.get(tenant)
             withdrawn = [] if regions is None else regions.changed()
@@ -183,23 +197,23 @@ class Publishers:
                 self._service.call_in_loop(self.withdraw, withdrawn)
 
     def _reloaded(self) -> None:
-        """In the broker's thread: what is known was read anew, so that regions follow nothing."""
+        """Close all sockets, in the broker's thread: after a reload their regions may be wrong."""
         self._service.call_in_loop(self.close_all)
 
     def close_all(self) -> None:
-        """Have every client begin anew."""
+        """Close all sockets; clients connect again."""
         self._regions.clear()
         for publisher in [*self._sockets.values()]:
-            publisher.begin_anew()
+            publisher.invalidate()
 
 
 class Publisher:
-    """One socket.
+    """A publishing socket.
 
     Attributes
     ----------
     keys : set of str
-        Of the objects that have regions.
+        Keys of the objects whose regions the server holds.
     """
 
     def __init__(
@@ -218,76 +232,76 @@ class Publisher:
         self._socket = socket
         self._service = service
         self._caller = caller
-        self._answers: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue(_WAITING)
-        self._sending = asyncio.Lock()
+        self._replies: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue(_MAX_QUEUED_FRAMES)
+        self._send_lock = asyncio.Lock()
         self._withdrawn: dict[str, int] = {}
         self._wake = asyncio.Event()
-        self._void = False
+        self._is_void = False
 
-    def name(self, key: str) -> str:
-        """What one of its objects is called among those of all sockets."""
+    def object_name(self, key: str) -> str:
+        """Return the name of an object that is unique among all sockets."""
         return f"{self.number}:{key}"
 
     def withdraw(self, key: str, version: int) -> None:
-        """Have an object told that its region is void."""
+        """Queue the withdrawal of an object's region."""
         self.keys.discard(key)
         self._withdrawn[key] = max(version, self._withdrawn.get(key, 0))
         self._wake.set()
 
-    def begin_anew(self) -> None:
-        """Have the socket closed, as its regions may be wrong."""
-        self._void = True
+    def invalidate(self) -> None:
+        """Close the socket, because its regions may be wrong."""
+        self._is_void = True
         self._wake.set()
 
     def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
-        """See `Conversation`."""
-        return [self._answer(), self._tell()]
+        """See `SocketSession`."""
+        return [self._send_replies(), self._send_withdrawals()]
 
     def close(self) -> None:
-        """See `Conversation`."""
+        """See `SocketSession`."""
         self._publishers.close(self)
-        while not self._answers.empty():
-            self._answers.get_nowait().cancel()
+        while not self._replies.empty():
+            self._replies.get_nowait().cancel()
 
-    async def take(self, frame: str | None) -> None:
-        """Begin to answer a frame, if it has an answer."""
-        given = parse_object(frame)
-        answer: Coroutine[Any, Any, bytes]
-        if "ping" in given:
-            answer = _pong(given["ping"])
-        elif "forget" in given:
-            key = request_bodies.convert(given, Forget).forget
+    async def receive(self, frame: str | None) -> None:
+        """Handle a frame; its reply is queued, in the order of the frames."""
+        members = parse_object(frame)
+        reply: Coroutine[Any, Any, bytes]
+        if "ping" in members:
+            reply = _pong(members["ping"])
+        elif "forget" in members:
+            key = request_bodies.convert(members, Forget).forget
             self.keys.discard(key)
-            self.regions.forget(self.name(key))
+            self.regions.forget(self.object_name(key))
             return
         else:
-            answer = self._published(request_bodies.convert(given, Move))
-        await self._answers.put(asyncio.create_task(answer))
+            reply = self._publish(request_bodies.convert(members, Move))
+        await self._replies.put(asyncio.create_task(reply))
 
-    async def _published(self, given: Move) -> bytes:
-        key = given.key
-        found = MoveResult(
-            id=UNSET if given.id is None else given.id, key=UNSET if key is None else key
+    async def _publish(self, move: Move) -> bytes:
+        key = move.key
+        result = MoveResult(
+            id=UNSET if move.id is None else move.id, key=UNSET if key is None else key
         )
         try:
             self._service.rate_limiter.count(self._caller.key or self._socket_host())
-            published, values = await self._logged(given.event)
+            published, values = await self._log(move.event)
         except FencepostError as error:
-            found.problem = problem(request_error_of(error))
-            return msgspec.json.encode(found)
-        found.position, found.messages = published.first, published.messages
-        if key is not None and not self._void:
-            self.keys.add(key)  # before, as the socket may be closed in the meantime
-            answer = await asyncio.to_thread(self.regions.answer, values, self.name(key))
-            if not answer.is_held:
+            result.problem = problem(request_error_of(error))
+            return msgspec.json.encode(result)
+        result.position, result.messages = published.first, published.messages
+        if key is not None and not self._is_void:
+            self.keys.add(key)  # before the region exists, so that `close` forgets it
+            reply = await asyncio.to_thread(self.regions.reply, values, self.object_name(key))
+            if not reply.is_held:
                 self.keys.discard(key)
-            self._publishers.withdraw(answer.withdrawn)
-            found.region = Raw(answer.region.encode())
-        return msgspec.json.encode(found)
+            self._publishers.withdraw(reply.withdrawn)
+            result.region = Raw(reply.region.encode())
+        return msgspec.json.encode(result)
 
-    async def _logged(self, event: object) -> tuple[PublishResult, Row]:
+    async def _log(self, event: object) -> tuple[PublishResult, Row]:
         service = self._service
-        table = _usable(event, service)
+        table = _one_event_table(event, service)
         body = msgspec.json.encode(event).decode()
         published = await service.wait_for(
             service.broker.publish(self._caller.tenant, table, [body])
@@ -299,32 +313,32 @@ class Publisher:
     def _socket_host(self) -> str:
         return self._socket.client.host if self._socket.client else ""
 
-    async def _answer(self) -> CloseReason:
+    async def _send_replies(self) -> CloseReason:
         while True:
-            task = await self._answers.get()
+            task = await self._replies.get()
             await self._send(await task)
 
-    async def _tell(self) -> CloseReason:
-        while not self._void:
+    async def _send_withdrawals(self) -> CloseReason:
+        while not self._is_void:
             await self._wake.wait()
             self._wake.clear()
             withdrawn, self._withdrawn = self._withdrawn, {}
             for key, version in withdrawn.items():
                 await self._send(msgspec.json.encode(schemas.Withdrawal(key, version)))
-        return _AGAIN, "subscriptions were read anew; connect again"
+        return _SERVICE_RESTART, "subscriptions were reloaded; connect again"
 
     async def _send(self, text: bytes) -> None:
-        async with self._sending:
-            if not self._void:  # else an answer would say that all withdrawals were told
+        async with self._send_lock:
+            if not self._is_void:  # a reply implies that all earlier withdrawals were sent
                 await self._socket.send_text(text.decode())
 
 
-async def _pong(given: object) -> bytes:
-    return msgspec.json.encode({"pong": given})
+async def _pong(ping: object) -> bytes:
+    return msgspec.json.encode({"pong": ping})
 
 
-def _usable(event: object, service: Service) -> EventTable:
-    """A table of one event, whose geometry can be used."""
+def _one_event_table(event: object, service: Service) -> EventTable:
+    """Return a table of one event; raise a `RequestError` if the event cannot be used."""
     table = event_table(
         [request_bodies.checked_event(event)], service.space, service.settings.limits.vertices
     )
@@ -334,21 +348,22 @@ def _usable(event: object, service: Service) -> EventTable:
 
 
 async def publish_socket(socket: WebSocket) -> None:
-    """Events as frames; an answer to each, with the region in which its object may be silent."""
+    """Publish events from frames; reply to each with a safe region of its object."""
     publishers: Publishers = socket.app.state.publishers
 
-    async def opened(_: Service, caller: Caller) -> SocketSession:
+    async def open_session(_: Service, caller: Caller) -> SocketSession:
         return publishers.open(socket, caller, await publishers.regions(caller.tenant))
 
-    await serve_socket(socket, "publish", opened)
+    await serve_socket(socket, "publish", open_session)
 
 
 @operation("POST", "/v1/safe-regions", "publish", {200: RegionOfEvent})
 async def safe_region(context: RequestContext, body: SampleEvent) -> RegionOfEvent:
-    """Where an object need not send its events, for some seconds: what is subscribed in the
-    meantime counts for it from then on. Nothing is published.
+    """Return a safe region around an event, valid for some seconds. Nothing is published.
+
+    Subscriptions that are added meanwhile take effect for the object once the region expires.
     """
-    event = Row(_usable(body.event, context.service).row(0))
+    event = Row(_one_event_table(body.event, context.service).row(0))
     publishers: Publishers = context.request.app.state.publishers
     regions = await publishers.regions(context.caller.tenant)
     region = await asyncio.to_thread(regions.around, event)

@@ -1,7 +1,7 @@
-"""What a request holds: JSON values, events in four formats, subscriptions one or many.
+"""Reads request bodies: JSON values, JSON lines, and events in four formats.
 
-To a matcher, a geometry that is none is unknown, and the event answers nothing about places. Who
-publishes would not hear of it; so it is looked at before.
+A matcher treats an invalid geometry as unknown, so the event silently matches no place. The
+geometries of published events are therefore checked here, and the publisher gets an error.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ JSON_TYPES = ("application/json", "application/geo+json", "application/cloudeven
 LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/geo+json-seq")
 ARROW_TYPES = ("application/vnd.apache.arrow.stream",)
 EVENT_TYPES = (*JSON_TYPES[:2], *LINES_TYPES, *ARROW_TYPES)
-_MOST_EVENTS = 100_000
-_HALF_PAIR = re.compile(r"(?i)\\ud[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..)\\ud[c-f]")
-_BYTE = re.compile(r"\(byte (\d+)\)")
-_WHERE = re.compile(r" - at (?:`key` in )?`\$\.(.*)`$")
-_NAME = re.compile(r"[^.\[]*")
+_MAX_EVENTS = 100_000
+_LONE_SURROGATE = re.compile(r"(?i)\\ud[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..)\\ud[c-f]")
+_BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
+_MEMBER_PATH = re.compile(r" - at (?:`key` in )?`\$\.(.*)`$")
+_FIRST_NAME = re.compile(r"[^.\[]*")
 
 
 class ParsedObjects(NamedTuple):
@@ -54,11 +54,11 @@ class ParsedObjects(NamedTuple):
     ----------
     objects : list of dict
     texts : list of str
-        The same as JSON.
+        JSON of each object.
     rows : list of int
-        The number of each within the request.
+        Row of each object in the request.
     rejected : list of (int, str)
-        Row and reason of what is no object.
+        Row and reason of each rejected row.
     """
 
     objects: list[dict[str, Any]]
@@ -74,11 +74,11 @@ class ParsedEvents(NamedTuple):
     ----------
     table : EventTable
     bodies : list of str
-        The same as JSON.
+        JSON of each event.
     rows : list of int
-        The number of each within the request.
+        Row of each event in the request.
     rejected : list of (int, str)
-        Row and reason of what cannot be used.
+        Row and reason of each rejected row.
     """
 
     table: EventTable
@@ -88,7 +88,7 @@ class ParsedEvents(NamedTuple):
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """The body of a request, which must not be too large, nor come too slowly."""
+    """Return the body of a request; raise a `RequestError` if it is too large or too slow."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limits.body_bytes:
         raise _too_large(limits)
@@ -104,11 +104,11 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     except TimeoutError:
         raise RequestError(
             408,
-            f"the body did not come within {limits.body_timeout_s:g} s",
+            f"the body did not arrive within {limits.body_timeout_s:g} s",
             {"connection": "close"},
         ) from None
     except ClientDisconnect:
-        raise RequestError(400, "the connection was closed before the body had come") from None
+        raise RequestError(400, "the connection was closed before the body arrived") from None
     return b"".join(parts)
 
 
@@ -121,25 +121,25 @@ def _too_large(limits: Limits) -> RequestError:
 
 
 def content_type(request: Request) -> str:
-    """What a request says it holds, without parameters."""
+    """Return the content type of a request, without parameters."""
     return request.headers.get("content-type", JSON_TYPES[0]).partition(";")[0].strip().lower()
 
 
-def unsupported_type(given: str, known: tuple[str, ...]) -> RequestError:
-    """For a body of another type."""
+def unsupported_type(type: str, supported: tuple[str, ...]) -> RequestError:
+    """Return the error for a body of another content type."""
     return RequestError(
-        415, f"a body of type {given!r:.60} cannot be read; send {', '.join(known)}"
+        415, f"a body of type {type!r:.60} cannot be read; send {', '.join(supported)}"
     )
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value that a body is."""
+    """Return the JSON value of a body."""
     try:
         text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise RequestError(400, f"byte {error.start + 1} of the body is not UTF-8") from None
     if is_nested_too_deep(text):
-        raise RequestError(400, "the brackets of the body nest too deep; write it flat")
+        raise RequestError(400, "the brackets of the body nest too deep; flatten it")
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -147,16 +147,18 @@ def parse_json(body: bytes) -> Any:
 
 
 def _reason(reason: str, text: str) -> str:
-    """Why a text is no JSON, and what stands there."""
-    if _HALF_PAIR.search(text):
+    """Return why a text is no JSON, with the text at the error."""
+    if _LONE_SURROGATE.search(text):
         return f"{reason}; half of a surrogate pair is no character"
-    at = _BYTE.search(reason)
-    seen = "" if at is None else text.encode()[int(at[1]) :][:20].decode(errors="replace")
-    return f"{reason}: saw {short_repr(seen)}" if seen else reason.partition(" - at ")[0]
+    offset = _BYTE_OFFSET.search(reason)
+    snippet = (
+        "" if offset is None else text.encode()[int(offset[1]) :][:20].decode(errors="replace")
+    )
+    return f"{reason}: saw {short_repr(snippet)}" if snippet else reason.partition(" - at ")[0]
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is."""
+    """Return the JSON object of a body."""
     value = parse_json(body)
     if not isinstance(value, dict):
         raise RequestError(400, "the body must be a JSON object, as in {...}")
@@ -164,110 +166,113 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def convert(value: dict[str, Any], type: Any, status: int = 422) -> Any:
-    """A JSON object as what a type describes.
+    """Convert a JSON object to a Struct.
 
     Parameters
     ----------
+    value : dict
     type : type
-        A Struct, or several.
+        A Struct, or a union of Structs.
     status : int
-        Of the Refusal where it is none; with 400, all values are texts of an address or a header.
+        Status of the `RequestError` for an invalid object; with 400, the values are texts of a
+        query or of headers.
     """
     try:
         return msgspec.convert(value, type, strict=status != 400)
     except msgspec.ValidationError as error:
-        raise RequestError(status, _wrong(str(error), value, type)) from None
+        raise RequestError(status, _validation_message(str(error), value, type)) from None
 
 
-def _wrong(reason: str, value: dict[str, Any], type: Any) -> str:
-    """What of an object is not as a type describes it, where, what stands there, what should."""
-    one = next((one for one in get_args(type) or (type,) if _is_tagged(one, value)), None)
-    members = {} if one is None else properties(one)
-    at = _WHERE.search(reason)
-    if at is None:
+def _validation_message(reason: str, value: dict[str, Any], type: Any) -> str:
+    """Return why an object is invalid, with the member, its value and its description."""
+    structs = (struct for struct in get_args(type) or (type,) if _has_tag_of(struct, value))
+    struct = next(structs, None)
+    members = {} if struct is None else properties(struct)
+    path = _MEMBER_PATH.search(reason)
+    if path is None:
         return f"{reason}; the members are {', '.join(members)}" if members else reason
-    name = _NAME.match(at[1])[0]  # type: ignore[index]
-    wanted = members.get(name, {}).get("description")
-    found = f"`{at[1]}`: {reason[: at.start()]}; saw {short_repr(value.get(name))}"
-    return found if wanted is None else f"{found}. {wanted}"
+    name = _FIRST_NAME.match(path[1])[0]  # type: ignore[index]
+    description = members.get(name, {}).get("description")
+    message = f"`{path[1]}`: {reason[: path.start()]}; saw {short_repr(value.get(name))}"
+    return message if description is None else f"{message}. {description}"
 
 
-def _is_tagged(type: Any, value: dict[str, Any]) -> bool:
-    config = type.__struct_config__
+def _has_tag_of(struct: Any, value: dict[str, Any]) -> bool:
+    config = struct.__struct_config__
     return config.tag is None or value.get(config.tag_field) == config.tag
 
 
 def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> ParsedEvents:
-    """The events in a body.
+    """Return the events of a body.
 
     Raises
     ------
-    Refusal
-        Where the body as a whole cannot be read.
+    RequestError
+        If the body cannot be read at all.
     """
     if type in ARROW_TYPES:
-        found = _from_arrow(body)
+        parsed = _parse_arrow(body)
     elif type in LINES_TYPES:
-        found = parse_json_lines(body)
+        parsed = parse_json_lines(body)
     elif type in JSON_TYPES:
-        found = _from_json(body)
+        parsed = _parse_json_events(body)
     else:
         raise unsupported_type(type, EVENT_TYPES)
-    table = event_table(found.objects, space, limits.vertices)
+    table = event_table(parsed.objects, space, limits.vertices)
     numbers = table.source_rows.tolist()
     return ParsedEvents(
         table,
-        [found.texts[number] for number in numbers],
-        [found.rows[number] for number in numbers],
-        [*found.rejected, *((found.rows[number], reason) for number, reason in table.bad)],
+        [parsed.texts[number] for number in numbers],
+        [parsed.rows[number] for number in numbers],
+        [*parsed.rejected, *((parsed.rows[number], reason) for number, reason in table.bad)],
     )
 
 
 def checked_event(value: object) -> dict[str, Any]:
-    """One event that is part of a JSON value."""
+    """Return an event of a JSON value; raise a `RequestError` if it cannot be used."""
     try:
         return check_object(value, "")
     except InvalidRowError as error:
         raise RequestError(422, f"the event cannot be used: {error}") from None
 
 
-def _from_json(body: bytes) -> ParsedObjects:
-    found = ParsedObjects([], [], [], [])
+def _parse_json_events(body: bytes) -> ParsedObjects:
+    parsed = ParsedObjects([], [], [], [])
     try:
         text = body.decode("utf-8-sig")
         for row, element in enumerate(elements(text, "the body")):
-            _take(found, row, element.text, element.value)
+            _append(parsed, row, element.text, element.value)
     except UnicodeDecodeError as error:
         raise RequestError(400, f"byte {error.start + 1} of the body is not UTF-8") from None
     except FencepostError as error:
         if isinstance(error, RequestError):
             raise
         raise RequestError(400, str(error).partition("; if")[0]) from None
-    return found
+    return parsed
 
 
 def parse_json_lines(body: bytes) -> ParsedObjects:
-    """The JSON objects in a body, one a line."""
-    found = ParsedObjects([], [], [], [])
+    """Return the JSON objects of a body with one object per line."""
+    parsed = ParsedObjects([], [], [], [])
     row = 0
     for line in body.splitlines():
         try:
             value = parse_object_line(line)
         except InvalidRowError as error:
-            found.rejected.append((row, str(error)))
+            parsed.rejected.append((row, str(error)))
         else:
             if value is None:
                 continue
             text = line.decode("utf-8").strip("\ufeff\x1e \t\r\n")
-            _take(found, row, text, value)
+            _append(parsed, row, text, value)
         row += 1
-    return found
+    return parsed
 
 
-def _take(found: ParsedObjects, row: int, text: str, value: object) -> None:
-    if len(found.rows) >= _MOST_EVENTS:
+def _append(parsed: ParsedObjects, row: int, text: str, value: object) -> None:
+    if len(parsed.rows) >= _MAX_EVENTS:
         raise RequestError(
-            413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts"
+            413, f"a request holds at most {_MAX_EVENTS:,} events; send them in parts"
         )
     try:
         event = check_object(value, text)
@@ -275,88 +280,86 @@ def _take(found: ParsedObjects, row: int, text: str, value: object) -> None:
             event = parse_object_text(json.dumps(event, allow_nan=False))
         text.encode()
         _check_surrogates(event, text)
-        if "\n" in text or "\r" in text:  # between values, where a space says the same
+        if "\n" in text or "\r" in text:  # between values, where a space is equivalent
             text = text.replace("\r", " ").replace("\n", " ")
     except InvalidRowError as error:
-        found.rejected.append((row, str(error)))
+        parsed.rejected.append((row, str(error)))
     except ValueError:
-        found.rejected.append((row, "it holds what JSON cannot say: NaN, Infinity or a surrogate"))
+        reason = "it has a value that JSON does not allow: NaN, Infinity or a lone surrogate"
+        parsed.rejected.append((row, reason))
     else:
-        found.objects.append(event)
-        found.texts.append(text)
-        found.rows.append(row)
+        parsed.objects.append(event)
+        parsed.texts.append(text)
+        parsed.rows.append(row)
 
 
-def _from_arrow(body: bytes) -> ParsedObjects:
+def _parse_arrow(body: bytes) -> ParsedObjects:
     try:
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise RequestError(400, f"the body is no Arrow stream: {error!s:.200}") from None
-    if table.num_rows > _MOST_EVENTS:
+    if table.num_rows > _MAX_EVENTS:
         raise RequestError(
-            413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts"
+            413, f"a request holds at most {_MAX_EVENTS:,} events; send them in parts"
         )
-    every = np.arange(table.num_rows)
+    row_numbers = np.arange(table.num_rows)
     try:
-        rows = features(Batch(table, every, None, 0), every, None)
+        rows = features(Batch(table, row_numbers, None, 0), row_numbers, None)
         bodies = [json_text(row) for row in rows]
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise RequestError(422, f"the table cannot be read: {error!s:.200}") from None
-    return ParsedObjects([json.loads(one) for one in bodies], bodies, every.tolist(), [])
+    return ParsedObjects([json.loads(body) for body in bodies], bodies, row_numbers.tolist(), [])
 
 
 def _check_surrogates(value: object, text: str) -> None:
-    """A ValueError where half a character is escaped: such strings cannot be kept nor sent."""
+    """Raise a ValueError for an escaped lone surrogate, which UTF-8 cannot encode."""
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
 
 
-def event_table(
-    events: Sequence[Mapping[str, Any]], space: Space, most_vertices: int
-) -> EventTable:
-    """Events as a table, with their geometries read; what cannot be used is `bad`.
+def event_table(events: Sequence[Mapping[str, Any]], space: Space, max_vertices: int) -> EventTable:
+    """Return events as a table with parsed geometries; unusable events are in `bad`.
 
-    Of Features and other objects alike the member `geometry` is looked at; null is one that is not
-    known.
+    The member `geometry` is checked in Features and in other objects; null is an unknown geometry.
     """
     table = EventTable.read(events, space)
-    wrong: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for number, row in enumerate(table.source_rows.tolist()):
         geometry = events[row].get("geometry")
         if not isinstance(geometry, dict):
             if geometry is not None and events[row].get("type") == "Feature":
-                wrong[number] = "its geometry is no GeoJSON geometry; give an object or null"
-        elif _positions(geometry.get("coordinates"), most_vertices) > most_vertices:
-            wrong[number] = f"it has more than {most_vertices:,} vertices; simplify its geometry"
-    table = table.without(wrong)
+                reasons[number] = "its geometry is no GeoJSON geometry; give an object or null"
+        elif _count_positions(geometry.get("coordinates"), max_vertices) > max_vertices:
+            reasons[number] = f"it has more than {max_vertices:,} vertices; simplify its geometry"
+    table = table.without(reasons)
     problems = table.geometries("geometry").problems
     return table.without(
         {
-            number: _unusable(problem)
+            number: _geometry_message(problem)
             for number, problem in problems.items()
             if isinstance(events[table.source_rows[number]].get("geometry"), dict)
         }
     )
 
 
-def _unusable(problem: GeometryProblem) -> str:
+def _geometry_message(problem: GeometryProblem) -> str:
     if problem.reason == OUTSIDE_WGS84:
         return f"its geometry has {OUTSIDE_WGS84}"
     return f"its geometry cannot be used: {problem}"
 
 
-def _positions(given: object, most: int) -> int:
-    """How many positions nested lists hold; counting stops beyond the most."""
-    if not isinstance(given, list):
+def _count_positions(coordinates: object, max_count: int) -> int:
+    """Return the number of positions in nested lists; counting stops above `max_count`."""
+    if not isinstance(coordinates, list):
         return 0
-    if not given or not isinstance(given[0], list):
+    if not coordinates or not isinstance(coordinates[0], list):
         return 1
-    if given[0] and not isinstance(given[0][0], list):
-        return len(given)
+    if coordinates[0] and not isinstance(coordinates[0][0], list):
+        return len(coordinates)
     count = 0
-    for one in given:
-        count += _positions(one, most)
-        if count > most:
+    for part in coordinates:
+        count += _count_positions(part, max_count)
+        if count > max_count:
             break
     return count

@@ -1,4 +1,4 @@
-"""What WebSockets have in common: how one is opened, read and closed."""
+"""`serve_socket`: opens, reads and closes WebSockets for a `SocketSession`."""
 
 from __future__ import annotations
 
@@ -18,81 +18,83 @@ if TYPE_CHECKING:
 
 PROTOCOL = "fencepost"
 _GOING_AWAY = 1001
-_REFUSED = 4000  # and the status that a request would have got
-_BAD_FRAME = _REFUSED + 422
+_ERROR = 4000  # plus the HTTP status
+_BAD_FRAME = _ERROR + 422
 
 CloseReason: TypeAlias = tuple[int, str]
-"""The code and the reason with which a socket is closed."""
+"""The code and the reason of a close frame."""
 
 SHUTTING_DOWN: CloseReason = _GOING_AWAY, "the server is shutting down"
 
 
 class SocketSession(Protocol):
-    """What happens on one socket."""
+    """The handler of one open socket."""
 
     def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
-        """What sends frames; the socket is closed when one of them ends."""
+        """Return coroutines that send frames; the socket is closed when any of them ends."""
 
-    async def take(self, frame: str | None) -> None:
-        """Take a frame, None where it is no text; a FencepostError closes the socket."""
+    async def receive(self, frame: str | None) -> None:
+        """Handle a frame, None if it is binary. A `FencepostError` closes the socket."""
 
     def close(self) -> None:
-        """Forget the socket, which is closed."""
+        """Release what the session holds; the socket is closed."""
 
 
 async def serve_socket(
-    socket: WebSocket, scope: str, opened: Callable[[Service, Caller], Awaitable[SocketSession]]
+    socket: WebSocket,
+    scope: str,
+    open_session: Callable[[Service, Caller], Awaitable[SocketSession]],
 ) -> None:
-    """Open a socket to a caller of a scope, and serve it until either side closes it."""
+    """Open a socket for a caller with a scope, and serve it until either side closes it."""
     service: Service = socket.app.state.service
     try:
         caller = service.authenticate(socket)
         caller.require(scope)
-        conversation = await opened(service, caller)
+        session = await open_session(service, caller)
     except FencepostError as error:
         await _accept(socket)
-        await socket.close(_REFUSED + request_error_of(error).status, _reason(str(error)))
+        await socket.close(_ERROR + request_error_of(error).status, _reason(str(error)))
         return
     tasks: list[asyncio.Task[CloseReason | None]] = []
     try:
         await _accept(socket)
-        tasks.append(asyncio.create_task(_receive(socket, conversation)))
-        tasks += [asyncio.create_task(one) for one in conversation.senders()]
+        tasks.append(asyncio.create_task(_receive(socket, session)))
+        tasks += [asyncio.create_task(sender) for sender in session.senders()]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        ended = next((task for task in tasks if task.done()), None)
+        first_done = next((task for task in tasks if task.done()), None)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        conversation.close()
-    with suppress(WebSocketDisconnect, RuntimeError):  # the other side has closed it
-        closing = None if ended is None else ended.result()
-        if closing is not None:
-            await socket.close(closing[0], _reason(closing[1]))
+        session.close()
+    with suppress(WebSocketDisconnect, RuntimeError):  # the client closed it first
+        close_reason = None if first_done is None else first_done.result()
+        if close_reason is not None:
+            await socket.close(close_reason[0], _reason(close_reason[1]))
 
 
-async def _receive(socket: WebSocket, conversation: SocketSession) -> CloseReason | None:
+async def _receive(socket: WebSocket, session: SocketSession) -> CloseReason | None:
     while (frame := await socket.receive())["type"] != "websocket.disconnect":
         try:
-            await conversation.take(frame.get("text"))
+            await session.receive(frame.get("text"))
         except FencepostError as error:
             return _BAD_FRAME, str(error)
     return None
 
 
 def parse_object(frame: str | None) -> dict[str, Any]:
-    """The JSON object that a frame is."""
+    """Return the JSON object of a frame."""
     if frame is None:
-        raise RequestError(422, "a frame is a text that holds a JSON object")
+        raise RequestError(422, "a frame must be a text with a JSON object")
     return request_bodies.parse_object(frame.encode())
 
 
 async def _accept(socket: WebSocket) -> None:
-    """Open a socket; with our subprotocol, where it is offered."""
+    """Open a socket, with the subprotocol `PROTOCOL` if the client offers it."""
     offered = socket.headers.get("sec-websocket-protocol", "").split(",")
     await socket.accept(PROTOCOL if PROTOCOL in map(str.strip, offered) else None)
 
 
 def _reason(text: str) -> str:
-    """What a frame that closes can hold of a reason: 123 bytes."""
+    """Cut a text to the length of a reason in a close frame, 123 bytes."""
     return text.encode()[:120].decode(errors="ignore")

@@ -45,7 +45,7 @@ _TIME = "time"
 _NO_TIME = "it has no time"
 _MEMBERS = ("members", "where", "within_s")
 _MIN_EVENTS_BETWEEN_WRITES = 1_000
-_LIVE_PER_EVENT = 10  # a detector is written after at least one event for this many live members
+_LIVE_PER_EVENT = 10  # live members for which the next write waits one more event
 _MIN_REMOVED_TO_REBUILD = 1_000  # removed composites after which a detector is rebuilt
 _PAGE = 1_000
 

@@ -6,18 +6,18 @@
 //   await client.publish({ kind: "taxi" });
 //   for await (const message of client.messages("me")) console.log(message.data.event);
 //
-// Messages come as server-sent events through `fetch`: unlike WebSockets and EventSource, it lets
-// a browser send a key in a header, and Node has it.
+// Messages arrive as server-sent events through `fetch`. Unlike WebSocket and EventSource, `fetch`
+// lets a browser send a key in a header, and Node has it too.
 
-const MOST_EVENTS = 5_000;
-const MOST_CHARS = 2 << 20;
-const FIRST_WAIT_MS = 250;
-const LONGEST_WAIT_MS = 10_000;
-const CALM_MS = 60_000;
-const DONE_AT_MOST = 100;
-const LATER = new Set([429, 502, 503, 504]);
+const MAX_PART_EVENTS = 5_000;
+const MAX_PART_CHARS = 2 << 20;
+const MIN_DELAY_MS = 250;
+const MAX_DELAY_MS = 10_000;
+const RESET_AFTER_MS = 60_000; // without failures
+const MAX_UNACKNOWLEDGED = 100;
+const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
-/** What a server did not do: `status` of HTTP, and all that it said as `problem` (RFC 9457). */
+/** A request that the server rejected: its HTTP `status`, and the `problem` (RFC 9457). */
 export class RequestRefused extends Error {
   constructor(detail, status, problem = {}) {
     super(detail);
@@ -27,7 +27,7 @@ export class RequestRefused extends Error {
   }
 }
 
-/** A server that cannot be reached. */
+/** The server cannot be reached. */
 export class Unreachable extends Error {
   constructor(message) {
     super(message);
@@ -35,104 +35,104 @@ export class Unreachable extends Error {
   }
 }
 
-/** A server. */
+/** A client of one server. */
 export class Client {
   /**
-   * @param {string} url of the server; in a browser, that of the page if left out
+   * @param {string} url URL of the server; in a browser, by default the origin of the page
    * @param {object} options
-   * @param {string} [options.key] as `fencepost keys add` printed it
-   * @param {number} [options.patienceMs] for how long a request that fails for now is tried again
-   * @param {number} [options.silenceMs] after how long without a sign a stream is taken for dead
-   * @param {(text: string) => void} [options.log] is told when something is tried again
+   * @param {string} [options.key] key, as `fencepost keys add` printed it
+   * @param {number} [options.retryTimeoutMs] how long a temporary failure is retried
+   * @param {number} [options.idleTimeoutMs] how long a stream may be silent before it is reopened
+   * @param {(text: string) => void} [options.log] called with a message at each retry
    */
   constructor(url = globalThis.location?.origin ?? "", options = {}) {
-    const { key, patienceMs = 60_000, silenceMs = 45_000, log = () => {} } = options;
+    const { key, retryTimeoutMs = 60_000, idleTimeoutMs = 45_000, log = () => {} } = options;
     this.url = url.replace(/\/+$/, "");
     this._headers = key ? { authorization: `Bearer ${key}` } : {};
-    this._patienceMs = patienceMs;
-    this._silenceMs = silenceMs;
+    this._retryTimeoutMs = retryTimeoutMs;
+    this._idleTimeoutMs = idleTimeoutMs;
     this._log = log;
   }
 
-  /** Ask a standing question, in the place of one of the same id; the subscription as kept. */
+  /** Add or replace a subscription. Resolves to the stored subscription. */
   async subscribe(id, expression, options = {}) {
     const { subscriber, expires, track, composite, payload } = options;
-    const given = { expression, subscriber, expires, track, composite, payload };
-    const body = JSON.stringify(given, (_, value) => value ?? undefined);
-    const answer = await this._asked("PUT", `/v1/subscriptions/${segment(id)}`, body);
-    return answer.json();
+    const definition = { expression, subscriber, expires, track, composite, payload };
+    const body = JSON.stringify(definition, (_, value) => value ?? undefined);
+    const response = await this._retried("PUT", `/v1/subscriptions/${segment(id)}`, body);
+    return response.json();
   }
 
-  /** Remove a subscription; whether there was one. */
+  /** Remove a subscription. Resolves to whether it existed. */
   async unsubscribe(id) {
     try {
-      await this._asked("DELETE", `/v1/subscriptions/${segment(id)}`);
+      await this._retried("DELETE", `/v1/subscriptions/${segment(id)}`);
       return true;
     } catch (error) {
-      if (error.status === 404) return error.tries > 1; // an earlier answer may have been lost
+      if (error.status === 404) return error.attempts > 1; // the response to an earlier attempt may have been lost
       throw error;
     }
   }
 
   /**
-   * Publish an event or an iterable of them; done when they and all that they answer are on the disk.
-   * Many are sent in parts. A part whose answer is lost is sent again and taken once.
-   * Gives `{accepted, messages, rejected: [{row, reason}], first, last}`.
+   * Publish an event or an iterable of events. Resolves once they and their messages are on disk.
+   * Many events are sent in parts. A part whose response is lost is sent again, and logged once.
+   * Resolves to `{accepted, messages, rejected: [{row, reason}], first, last}`.
    */
   async publish(events) {
     const single = typeof events[Symbol.iterator] !== "function";
-    const done = { accepted: 0, messages: 0, rejected: [], first: undefined, last: undefined };
-    const todo = parts((single ? [events] : [...events]).map((event) => JSON.stringify(event)));
-    while (todo.length) {
-      const part = todo.shift();
-      let answer;
+    const total = { accepted: 0, messages: 0, rejected: [], first: undefined, last: undefined };
+    const queue = splitLines((single ? [events] : [...events]).map((event) => JSON.stringify(event)));
+    while (queue.length) {
+      const part = queue.shift();
+      let result;
       try {
-        answer = await this._published(part.lines);
+        result = await this._publishPart(part.lines);
       } catch (error) {
         if (error.status === 413 && part.lines.length > 1) {
-          todo.unshift(...halves(part));
+          queue.unshift(...halves(part));
           continue;
         }
         if (single || part.lines.length > 1 || ![413, 422].includes(error.status)) throw error;
-        answer = { accepted: 0, messages: 0, rejected: [{ row: 0, reason: error.message }] };
+        result = { accepted: 0, messages: 0, rejected: [{ row: 0, reason: error.message }] };
       }
-      done.accepted += answer.accepted;
-      done.messages += answer.messages;
-      done.first ??= answer.first;
-      done.last = answer.last ?? done.last;
-      for (const { row, reason } of answer.rejected) {
-        done.rejected.push({ row: row + part.first, reason });
+      total.accepted += result.accepted;
+      total.messages += result.messages;
+      total.first ??= result.first;
+      total.last = result.last ?? total.last;
+      for (const { row, reason } of result.rejected) {
+        total.rejected.push({ row: row + part.first, reason });
       }
     }
-    return done;
+    return total;
   }
 
-  /** Note that a subscriber has read all up to a position: `{acknowledged, depth}`. */
+  /** Acknowledge all messages up to a position. Resolves to `{acknowledged, depth}`. */
   async acknowledge(subscriber, position) {
-    return (await this._asked(...acknowledging(subscriber, position))).json();
+    return (await this._retried(...acknowledgement(subscriber, position))).json();
   }
 
   /**
-   * The messages of a subscriber, as they come, without end: each at least once, in order. A
-   * connection that breaks is opened again after the last message that was handed out.
+   * Yield the messages of a subscriber, without end: each at least once, in order. A broken
+   * connection is reopened after the last message that was yielded.
    *
    * @param {string} subscriber
    * @param {object} options
-   * @param {number} [options.since] begin after this position; after what was acknowledged if left out
-   * @param {boolean} [options.acknowledge] whether a message is acknowledged once the next is asked for
-   * @param {AbortSignal} [options.signal] ends it
+   * @param {number} [options.since] position to begin after; by default, the last acknowledged one
+   * @param {boolean} [options.acknowledge] acknowledge a message once the next is requested
+   * @param {AbortSignal} [options.signal] ends the iteration
    */
   async *messages(subscriber, options = {}) {
     const { since, acknowledge = true, signal } = options;
-    const waits = new Waits(this._patienceMs);
-    let last = since; // handed out
-    let done; // of which the next was asked for
-    let untold = 0;
-    const tell = async () => {
-      untold = 0;
-      if (acknowledge && done !== undefined) {
-        // Where this fails, the next one says more.
-        await this._once(...acknowledging(subscriber, done)).catch(() => {});
+    const backoff = new Backoff(this._retryTimeoutMs);
+    let last = since; // position of the last message that was yielded
+    let processed; // position of the last message after which the next was requested
+    let unacknowledged = 0;
+    const sendAcknowledgement = async () => {
+      unacknowledged = 0;
+      if (acknowledge && processed !== undefined) {
+        // If this fails, the next acknowledgement covers the same messages.
+        await this._send(...acknowledgement(subscriber, processed)).catch(() => {});
       }
     };
     try {
@@ -140,55 +140,55 @@ export class Client {
         try {
           const stream = this._stream(subscriber, last, signal);
           for await (const batch of stream) {
-            if (waits.forever === "lost") this._log(`${this.url} is reached again`);
-            waits.forever = "reached"; // who was there once comes back
-            if (batch.length) waits.begin();
+            if (backoff.endless === "lost") this._log(`${this.url} is reached again`);
+            backoff.endless = "reached"; // a server that was reached once is retried without end
+            if (batch.length) backoff.reset();
             for (const message of batch) {
               if (last !== undefined && message.position <= last) continue;
               yield message;
-              last = done = message.position;
-              if (++untold === DONE_AT_MOST) await tell();
+              last = processed = message.position;
+              if (++unacknowledged === MAX_UNACKNOWLEDGED) await sendAcknowledgement();
             }
-            if (untold) await tell();
+            if (unacknowledged) await sendAcknowledgement();
           }
           throw new Unreachable(`${this.url} cannot be reached: the stream ended`);
         } catch (error) {
           if (signal?.aborted) return;
-          if (!mayBeTriedAgain(error)) throw error;
-          const wait = waits.failed();
-          if (wait === undefined) throw error;
-          if (waits.forever) waits.forever = "lost";
-          this._log(`${error.message}; trying again in ${(wait / 1000).toFixed(1)} s`);
-          await pause(wait, signal);
+          if (!isRetryable(error)) throw error;
+          const delay = backoff.next();
+          if (delay === undefined) throw error;
+          if (backoff.endless) backoff.endless = "lost";
+          this._log(`${error.message}; trying again in ${(delay / 1000).toFixed(1)} s`);
+          await pause(delay, signal);
         }
       }
     } finally {
-      await tell();
+      await sendAcknowledgement();
     }
   }
 
-  /** Batches of messages of one connection, the first as soon as it is open. */
+  /** Yield batches of messages of one connection, and an empty batch once it is open. */
   async *_stream(subscriber, since, signal) {
     const query = since === undefined ? "" : `?since=${since}`;
     const path = `/v1/subscribers/${segment(subscriber)}/stream${query}`;
     const stop = new AbortController();
     const end = () => stop.abort();
     signal?.addEventListener("abort", end);
-    let timer = setTimeout(end, this._silenceMs);
+    let timer = setTimeout(end, this._idleTimeoutMs);
     try {
-      const answer = await this._once("GET", path, undefined, {}, stop.signal);
+      const response = await this._send("GET", path, undefined, {}, stop.signal);
       yield [];
       const decoder = new TextDecoder();
       let text = "";
-      for await (const bytes of chunks(answer.body)) {
+      for await (const bytes of chunks(response.body)) {
         clearTimeout(timer);
-        timer = setTimeout(end, this._silenceMs);
+        timer = setTimeout(end, this._idleTimeoutMs);
         text += decoder.decode(bytes, { stream: true });
-        const whole = text.lastIndexOf("\n\n");
-        if (whole < 0) continue;
-        const found = text.slice(0, whole).split("\n\n").map(dataOf).filter(Boolean);
-        text = text.slice(whole + 2);
-        if (found.length) yield found.map((one) => JSON.parse(one));
+        const boundary = text.lastIndexOf("\n\n");
+        if (boundary < 0) continue;
+        const batch = text.slice(0, boundary).split("\n\n").map(dataOf).filter(Boolean);
+        text = text.slice(boundary + 2);
+        if (batch.length) yield batch.map((data) => JSON.parse(data));
       }
     } catch (error) {
       throw error instanceof RequestRefused ? error : this._unreachable(error);
@@ -199,35 +199,35 @@ export class Client {
     }
   }
 
-  async _published(lines) {
+  async _publishPart(lines) {
     const headers = {
       "content-type": "application/x-ndjson",
       "idempotency-key": crypto.randomUUID(),
     };
-    return (await this._asked("POST", "/v1/events", lines.join("\n"), headers)).json();
+    return (await this._retried("POST", "/v1/events", lines.join("\n"), headers)).json();
   }
 
-  /** A request, tried again while that may help. */
-  async _asked(method, path, body, headers) {
-    const waits = new Waits(this._patienceMs);
-    for (let tries = 1; ; tries++) {
+  /** Send a request, and retry temporary failures. */
+  async _retried(method, path, body, headers) {
+    const backoff = new Backoff(this._retryTimeoutMs);
+    for (let attempts = 1; ; attempts++) {
       try {
-        return await this._once(method, path, body, headers);
+        return await this._send(method, path, body, headers);
       } catch (error) {
-        const wait = mayBeTriedAgain(error) ? waits.failed(error.askedMs) : undefined;
-        error.tries = tries;
-        if (wait === undefined) throw error;
-        this._log(`${error.message}; trying again in ${(wait / 1000).toFixed(1)} s`);
-        await pause(wait);
+        const delay = isRetryable(error) ? backoff.next(error.retryAfterMs) : undefined;
+        error.attempts = attempts;
+        if (delay === undefined) throw error;
+        this._log(`${error.message}; trying again in ${(delay / 1000).toFixed(1)} s`);
+        await pause(delay);
       }
     }
   }
 
-  async _once(method, path, body, headers = {}, signal = undefined) {
+  async _send(method, path, body, headers = {}, signal = undefined) {
     const type = body === undefined ? {} : { "content-type": "application/json" };
-    let answer;
+    let response;
     try {
-      answer = await fetch(this.url + path, {
+      response = await fetch(this.url + path, {
         method,
         body,
         headers: { ...this._headers, ...type, ...headers },
@@ -236,50 +236,51 @@ export class Client {
     } catch (error) {
       throw this._unreachable(error);
     }
-    if (answer.ok) return answer;
-    const problem = await answer.json().catch(() => ({}));
-    const detail = problem.detail ?? `${this.url} answered with status ${answer.status}`;
-    const refused = new RequestRefused(detail, answer.status, problem);
-    refused.askedMs = 1000 * Number(answer.headers.get("retry-after") ?? 0) || 0;
-    throw refused;
+    if (response.ok) return response;
+    const problem = await response.json().catch(() => ({}));
+    const detail = problem.detail ?? `${this.url} answered with status ${response.status}`;
+    const error = new RequestRefused(detail, response.status, problem);
+    error.retryAfterMs = 1000 * Number(response.headers.get("retry-after") ?? 0) || 0;
+    throw error;
   }
 
   _unreachable(error) {
     if (error instanceof Unreachable) return error;
-    const why = error?.cause?.message || error?.message || String(error);
-    return new Unreachable(`${this.url} cannot be reached: ${why}`);
+    const reason = error?.cause?.message || error?.message || String(error);
+    return new Unreachable(`${this.url} cannot be reached: ${reason}`);
   }
 }
 
-/** Waits of twice the length each time, up to a bound; a minute without failure begins anew. */
-class Waits {
-  constructor(patienceMs) {
-    this._patienceMs = patienceMs;
-    this.forever = "";
-    this.begin();
+/** Delays that double at each failure, up to a maximum, and reset after a minute without failures. */
+class Backoff {
+  constructor(timeoutMs) {
+    this._timeoutMs = timeoutMs;
+    this.endless = ""; // "reached" or "lost" once the server was reached: there is no timeout
+    this.reset();
   }
 
-  begin() {
+  reset() {
     this._last = -Infinity;
   }
 
-  failed(askedMs = 0) {
+  /** Return the delay before the next attempt; undefined after the timeout. */
+  next(retryAfterMs = 0) {
     const now = performance.now();
-    if (now - this._last > CALM_MS) {
-      this._began = now;
-      this._next = FIRST_WAIT_MS;
+    if (now - this._last > RESET_AFTER_MS) {
+      this._firstFailure = now;
+      this._nextDelay = MIN_DELAY_MS;
     }
-    const left = this._began + this._patienceMs - now;
-    if (!this.forever && left <= askedMs) return undefined;
-    const wait = Math.max(askedMs, this._next * (0.5 + Math.random() / 2));
-    this._next = Math.min(LONGEST_WAIT_MS, 2 * this._next);
-    this._last = now + wait;
-    return this.forever ? wait : Math.min(wait, left);
+    const remaining = this._firstFailure + this._timeoutMs - now;
+    if (!this.endless && remaining <= retryAfterMs) return undefined;
+    const delay = Math.max(retryAfterMs, this._nextDelay * (0.5 + Math.random() / 2));
+    this._nextDelay = Math.min(MAX_DELAY_MS, 2 * this._nextDelay);
+    this._last = now + delay;
+    return this.endless ? delay : Math.min(delay, remaining);
   }
 }
 
-function mayBeTriedAgain(error) {
-  return error instanceof Unreachable || (error instanceof RequestRefused && LATER.has(error.status));
+function isRetryable(error) {
+  return error instanceof Unreachable || (error instanceof RequestRefused && RETRYABLE_STATUSES.has(error.status));
 }
 
 function segment(name) {
@@ -289,25 +290,25 @@ function segment(name) {
   return encodeURIComponent(name);
 }
 
-function acknowledging(subscriber, position) {
+function acknowledgement(subscriber, position) {
   const path = `/v1/subscribers/${segment(subscriber)}/acknowledgement`;
   return ["POST", path, JSON.stringify({ position })];
 }
 
-function parts(lines) {
-  const found = [];
+function splitLines(lines) {
+  const parts = [];
   let size = 0;
   lines.forEach((line, row) => {
-    const part = found.at(-1);
-    if (!part || part.lines.length === MOST_EVENTS || size + line.length > MOST_CHARS) {
-      found.push({ first: row, lines: [line] });
+    const part = parts.at(-1);
+    if (!part || part.lines.length === MAX_PART_EVENTS || size + line.length > MAX_PART_CHARS) {
+      parts.push({ first: row, lines: [line] });
       size = 0;
     } else {
       part.lines.push(line);
     }
     size += line.length;
   });
-  return found;
+  return parts;
 }
 
 function halves({ first, lines }) {
@@ -318,13 +319,13 @@ function halves({ first, lines }) {
   ];
 }
 
-/** The data of a server-sent event; undefined for one without. */
+/** Return the data of a server-sent event; undefined if it has none. */
 function dataOf(event) {
   const lines = event.split("\n").filter((line) => line.startsWith("data:"));
   return lines.length ? lines.map((line) => line.slice(5).trimStart()).join("\n") : undefined;
 }
 
-/** The chunks of a body; not every browser can iterate over one. */
+/** Yield the chunks of a body. Not every browser can iterate over a body itself. */
 async function* chunks(body) {
   const reader = body.getReader();
   try {

@@ -1,10 +1,8 @@
-"""Ways to hand messages over. A new one is a module here, and its entry in `TRANSPORTS`.
+"""The transports of messages. A new transport is a module here, and its entry in `TRANSPORTS`.
 
-- `mqtt_transport`: Messages published to a topic, by way of the server's one connection to a
-  broker
-- `transport`: What a transport is: what a subscriber sets, what is told of it, and a carrier of
-  messages
-- `webhook_transport`: Messages posted to an address of the subscriber's
+- `mqtt_transport`: `MqttTransport`: publishes messages to MQTT topics
+- `transport`: `Transport`, the interface of all transports
+- `webhook_transport`: `WebhookTransport`: posts messages to URLs
 """
 
 from __future__ import annotations
@@ -22,7 +20,8 @@ if TYPE_CHECKING:
     Settings: TypeAlias = Json
     EndpointView: TypeAlias = Endpoint
 else:
-    Settings = Union[tuple(one.Settings for one in TRANSPORTS)]  # noqa: UP007 (made of a tuple)
-    EndpointView = Union[tuple(one.EndpointView for one in TRANSPORTS)]  # noqa: UP007
+    # ruff would write `X | Y`, which a tuple of types does not allow.
+    Settings = Union[tuple(transport.Settings for transport in TRANSPORTS)]  # noqa: UP007
+    EndpointView = Union[tuple(transport.EndpointView for transport in TRANSPORTS)]  # noqa: UP007
 
-__all__ = ["TRANSPORTS", "Settings", "Shown", "Transport"]
+__all__ = ["TRANSPORTS", "EndpointView", "Settings", "Transport"]

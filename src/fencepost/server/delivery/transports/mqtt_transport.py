@@ -1,4 +1,4 @@
-"""Messages published to a topic, by way of the server's one connection to a broker."""
+"""`MqttTransport`: publishes messages to MQTT topics, over the server's connection to a broker."""
 
 from __future__ import annotations
 
@@ -18,78 +18,80 @@ from fencepost.server.delivery.transports.transport import Transport
 from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Endpoint, Json
 from fencepost.server.service import Service
-from fencepost.store.database import setting
+from fencepost.store.database import ensure_setting
 
 
 class Mqtt(Json, tag_field="kind", tag="mqtt"):
-    """Messages are published to a topic."""
+    """Delivery of messages to an MQTT topic."""
 
     topic: Annotated[str, Meta(min_length=1, max_length=1_000)] | UnsetType = UNSET
 
 
 class MqttEndpoint(Endpoint, tag_field="kind", tag="mqtt", kw_only=True):
-    """The topic."""
+    """An MQTT endpoint."""
 
     topic: str
 
 
 class MqttTransport(Transport[Mqtt]):
-    """Publishes messages, and takes the events that come in over the same connection."""
+    """Publishes messages; events that arrive over this connection are published too."""
 
     Settings = Mqtt
     EndpointView = MqttEndpoint
 
     def __init__(self, service: Service) -> None:
-        given = service.settings.mqtt
+        address = service.settings.mqtt
         self._service = service
-        self._address = None if given is None else parse_broker_address(given)
+        self._address = None if address is None else parse_broker_address(address)
         self._events = MqttEvents(service)
-        self._link: MqttConnection | None = None
-        self._linking: asyncio.Task[None] | None = None
+        self._connection: MqttConnection | None = None
+        self._connection_task: asyncio.Task[None] | None = None
 
     async def start(self, wake_all: Callable[[], None]) -> MqttConnection | None:
-        """The connection, which is made again whenever it is lost."""
+        """Return the connection, which reconnects whenever it is lost."""
         if self._address is None:
             return None
         settings = self._service.settings
-        self._link = MqttConnection(
+        self._connection = MqttConnection(
             self._address,
-            await self._service.change(_identifier),
+            await self._service.change(_client_id),
             self._events.receive,
             settings.retention_s,
             settings.limits.body_bytes,
             wake_all,
         )
-        self._linking = asyncio.create_task(self._link.run())
-        return self._link
+        self._connection_task = asyncio.create_task(self._connection.run())
+        return self._connection
 
     async def stop(self) -> None:
-        """Leave the broker, which keeps what comes meanwhile."""
-        if self._linking is not None:
-            self._linking.cancel()
+        """Disconnect; the broker keeps the session and queues messages for it."""
+        if self._connection_task is not None:
+            self._connection_task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._linking
+                await self._connection_task
 
-    async def target(self, given: Mqtt, tenant: str, subscriber: str) -> dict[str, Any]:
-        """Check that a tenant may have messages sent to the topic."""
+    async def target(self, settings: Mqtt, tenant: str, subscriber: str) -> dict[str, Any]:
+        """Return the topic; check that the tenant may use it."""
         if self._address is None:
             raise RequestError(
                 422, "this server has no MQTT broker; start it with --mqtt HOST:PORT"
             )
-        if given.topic is UNSET:
+        if settings.topic is UNSET:
             return {"topic": default_topic(tenant, subscriber)}
-        return {"topic": validate_topic(given.topic, tenant)}
+        return {"topic": validate_topic(settings.topic, tenant)}
 
-    def shown(self, target: Mapping[str, Any]) -> dict[str, Any]:
-        """The topic."""
+    def public_target(self, target: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Transport`."""
         return {"topic": target["topic"]}
 
     def counts(self) -> Mapping[str, int]:
-        """Events that came in, and whether the broker is connected."""
-        connected = self._link is not None and self._link.is_ready
+        """Return counts of received messages, and whether the broker is connected."""
+        connected = self._connection is not None and self._connection.is_ready
         return {**self._events.counts, "mqtt_connected": int(connected)}
 
 
-def _identifier(transaction: Transaction) -> str:
-    """The name of this server's session at a broker, chosen once."""
-    return setting(transaction.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}")
+def _client_id(transaction: Transaction) -> str:
+    """Return the MQTT client id of this server, chosen once."""
+    return ensure_setting(
+        transaction.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}"
+    )

@@ -1,4 +1,4 @@
-"""What a transport is: what a subscriber sets, what is told of it, and a carrier of messages."""
+"""`Transport`: the interface of transports: settings, views of endpoints, and a sender."""
 
 from __future__ import annotations
 
@@ -12,72 +12,72 @@ from fencepost.server.http.schemas import Endpoint, Json
 from fencepost.server.service import Service
 from fencepost.store.endpoint_rows import Endpoint as StoredEndpoint
 
-Set = TypeVar("Set", bound=Json)
+S = TypeVar("S", bound=Json)
 
 
-class Transport(ABC, Generic[Set]):
-    """A way to hand messages over, from `start` to `stop`.
+class Transport(ABC, Generic[S]):
+    """A transport of messages, from `start` to `stop`.
 
     Attributes
     ----------
     Settings : Struct type
-        What a request says to set an endpoint; its tag is the kind of the endpoint.
-    Shown : Struct type
-        What is told of an endpoint. Members that an `Endpoint` does not have come from `shown`.
+        Body of a request that sets an endpoint; its tag is the kind of the endpoint.
+    EndpointView : Struct type
+        An endpoint as JSON shows it. `public_target` returns the members that `Endpoint` lacks.
     """
 
     Settings: ClassVar[type[Json]]
     EndpointView: ClassVar[type[Endpoint]]
 
     def __init__(self, service: Service) -> None:
-        """Of a service that is not started yet."""
+        """Prepare for a service that is not started yet."""
 
     @classmethod
     def kind(cls) -> str:
-        """The kind of its endpoints."""
+        """Return the kind of its endpoints."""
         return str(cls.Settings.__struct_config__.tag)
 
     @abstractmethod
-    async def target(self, given: Set, tenant: str, subscriber: str) -> dict[str, Any]:
-        """What is stored for an endpoint; what was given is checked as far as it can be.
+    async def target(self, settings: S, tenant: str, subscriber: str) -> dict[str, Any]:
+        """Check the settings of an endpoint. Return its target, as it is stored.
 
         Raises
         ------
-        Refusal, FencepostError
-            If messages cannot be handed over to what was given.
+        RequestError, FencepostError
+            If messages cannot be delivered with these settings.
         """
 
     @abstractmethod
-    def shown(self, target: Mapping[str, Any]) -> dict[str, Any]:
-        """Of what is stored, all that a subscriber may see again."""
+    def public_target(self, target: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members of a target that a subscriber may read."""
 
-    def told_once(self, given: Set, target: Mapping[str, Any]) -> dict[str, Any]:
-        """What is told of a new endpoint, and never again."""
+    def show_once(self, settings: S, target: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members that only the response to setting the endpoint shows."""
         return {}
 
     @abstractmethod
     async def start(self, wake_all: Callable[[], None]) -> MessageSender | None:
-        """What hands messages over; None where the server is not set up for it.
+        """Return the sender of messages; None if the server is not configured for this transport.
 
-        Whatever makes the carrier ready again calls `wake_all`.
+        The sender calls `wake_all` when it is ready again after a failure.
         """
 
     @abstractmethod
     async def stop(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
 
     def counts(self) -> Mapping[str, int]:
-        """What was counted since the start."""
+        """Return counts since the start."""
         return {}
 
-    def endpoint(self, stored: StoredEndpoint, **more: Any) -> Endpoint:
-        """What is told of an endpoint."""
-        waits = stored.failures and not stored.disabled
+    def view(self, stored: StoredEndpoint, **members: Any) -> Endpoint:
+        """Return an endpoint as JSON shows it."""
+        has_retry = stored.failures and not stored.disabled
         return self.EndpointView(
-            **self.shown(stored.target),
-            **more,
+            **self.public_target(stored.target),
+            **members,
             failures=stored.failures,
-            retry_at=format_instant(stored.retry_at_ns) if waits else None,
+            retry_at=format_instant(stored.retry_at_ns) if has_retry else None,
             problem=stored.problem,
             disabled=bool(stored.disabled),
         )

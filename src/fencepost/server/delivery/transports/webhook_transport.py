@@ -1,4 +1,4 @@
-"""Messages posted to an address of the subscriber's."""
+"""`WebhookTransport`: posts messages to URLs of subscribers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Count, Endpoint, Json, description
 from fencepost.server.service import Service
 
-_OURS = frozenset(
+_RESERVED_HEADERS = frozenset(
     {
         *("host", "content-type", "content-length", "content-encoding", "transfer-encoding"),
         *("connection", "keep-alive", "te", "trailer", "upgrade", "expect"),
     }
 )
-_OURS_TOO = ("fencepost-", "proxy-")
-_LOOKUP_S = 5.0
+_RESERVED_PREFIXES = ("fencepost-", "proxy-")
+_LOOKUP_TIMEOUT_S = 5.0
 
 
 class Webhook(Json, tag_field="kind", tag="webhook"):
-    """Messages are posted to an address."""
+    """Delivery of messages to a URL."""
 
     url: Annotated[str, Meta(max_length=2_000)]
     secret: (
@@ -39,7 +39,7 @@ class Webhook(Json, tag_field="kind", tag="webhook"):
                 min_length=16,
                 max_length=200,
                 pattern=r"^[!-~]*$(?!\n)",
-                description="What signs requests, without spaces; made and told once if left out.",
+                description="Secret that signs requests, without spaces; created if left out.",
             ),
         ]
         | UnsetType
@@ -49,78 +49,83 @@ class Webhook(Json, tag_field="kind", tag="webhook"):
             Annotated[str, Meta(max_length=100, pattern=r"^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$(?!\n)")],
             Annotated[str, Meta(max_length=1_000, pattern=r"^[ -~]*$(?!\n)")],
         ],
-        Meta(max_length=20, description="At most 20, in ASCII, sent with every request."),
+        Meta(
+            max_length=20, description="Additional headers of every request: at most 20, in ASCII."
+        ),
     ] = msgspec.field(default_factory=dict)
     batch: Annotated[
         int,
         Meta(
             ge=1,
             le=MAX_WEBHOOK_BATCH,
-            description="1: a request holds one message. More: a list of so many.",
+            description="1 for one message per request; otherwise the maximum length of a list.",
         ),
     ] = 1
 
 
 class WebhookEndpoint(Endpoint, tag_field="kind", tag="webhook", kw_only=True):
-    """The webhook."""
+    """A webhook."""
 
     url: str
-    headers: Annotated[list[str], description("The names of further headers.")]
+    headers: Annotated[list[str], description("The names of additional headers.")]
     batch: Count
     secret: Annotated[
-        str | UnsetType, description("What signs requests; told once, if the server made it.")
+        str | UnsetType,
+        description("Secret that signs requests; shown once, if the server created it."),
     ] = UNSET
 
 
 class WebhookTransport(Transport[Webhook]):
-    """Posts messages."""
+    """Posts messages to webhooks."""
 
     Settings = Webhook
     EndpointView = WebhookEndpoint
 
     def __init__(self, service: Service) -> None:
         self._address_policy = AddressPolicy(allow_private=service.settings.allow_private_webhooks)
-        self._webhooks = WebhookSender(WebhookPoster(self._address_policy))
+        self._sender = WebhookSender(WebhookPoster(self._address_policy))
 
     async def start(self, wake_all: Callable[[], None]) -> WebhookSender:
-        """What posts."""
-        return self._webhooks
+        """Return the sender."""
+        return self._sender
 
     async def stop(self) -> None:
         """Close all connections."""
-        await self._webhooks.close()
+        await self._sender.close()
 
-    async def target(self, given: Webhook, tenant: str, subscriber: str) -> dict[str, Any]:
-        """Check the address, and that it is no private one; make a secret if none is given."""
-        url = parse_webhook_url(given.url, allow_any_port=self._address_policy.allow_private)
+    async def target(self, settings: Webhook, tenant: str, subscriber: str) -> dict[str, Any]:
+        """Check the URL against the address policy; create a secret if there is none."""
+        url = parse_webhook_url(settings.url, allow_any_port=self._address_policy.allow_private)
         try:
-            async with asyncio.timeout(_LOOKUP_S):
+            async with asyncio.timeout(_LOOKUP_TIMEOUT_S):
                 await self._address_policy.resolve(url.host, url.port)
         except TimeoutError:
-            pass  # as with a name that is not known yet: each connection looks again
+            pass  # as for an unknown name: each connection resolves it again
         except DeliveryError as error:
             if not isinstance(error.__cause__, OSError):
                 raise RequestError(422, str(error)) from None
         return {
             "url": str(url),
-            "secret": f"fps_{secrets.token_urlsafe(32)}" if given.secret is UNSET else given.secret,
-            "headers": _checked(given.headers),
-            "batch": given.batch,
+            "secret": f"fps_{secrets.token_urlsafe(32)}"
+            if settings.secret is UNSET
+            else settings.secret,
+            "headers": _check_headers(settings.headers),
+            "batch": settings.batch,
         }
 
-    def shown(self, target: Mapping[str, Any]) -> dict[str, Any]:
-        """All but the secret, and what further headers hold."""
+    def public_target(self, target: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the target without its secret and without the values of headers."""
         names = sorted(target["headers"])
         return {"url": target["url"], "headers": names, "batch": target["batch"]}
 
-    def told_once(self, given: Webhook, target: Mapping[str, Any]) -> dict[str, Any]:
-        """The secret that was made."""
-        return {"secret": target["secret"]} if given.secret is UNSET else {}
+    def show_once(self, settings: Webhook, target: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the secret if the server created it."""
+        return {"secret": target["secret"]} if settings.secret is UNSET else {}
 
 
-def _checked(headers: Mapping[str, str]) -> dict[str, str]:
-    found = {name.lower(): value.strip() for name, value in headers.items()}
-    for name in found:
-        if name in _OURS or name.startswith(_OURS_TOO):
-            raise RequestError(422, f"`headers`: {name} is not yours to set; leave it out")
-    return found
+def _check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    lowercase = {name.lower(): value.strip() for name, value in headers.items()}
+    for name in lowercase:
+        if name in _RESERVED_HEADERS or name.startswith(_RESERVED_PREFIXES):
+            raise RequestError(422, f"`headers`: the server sets {name} itself; leave it out")
+    return lowercase

@@ -1,4 +1,4 @@
-"""Keys, dead letters, and numbers about the server and a tenant, as JSON and for Prometheus."""
+"""Handlers of keys and dead letters, statistics, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -32,34 +32,39 @@ from fencepost.store import api_keys, endpoint_rows, event_log
 
 
 @operation("GET", "/v1/keys", "admin", {200: Keys})
-async def all_keys(context: RequestContext) -> Keys:
-    """The keys of the tenant."""
-    found = context.service.database.read(api_keys.keys, context.caller.tenant)
-    return Keys([*map(Key.of, found)])
+async def list_keys(context: RequestContext) -> Keys:
+    """List the keys of the tenant, without their secrets."""
+    rows = context.service.database.read(api_keys.keys, context.caller.tenant)
+    return Keys([*map(Key.of, rows)])
 
 
 @operation("POST", "/v1/keys", "admin", {201: Key})
 async def add_key(context: RequestContext, body: NewKey) -> Key:
-    """Make a key of the same tenant."""
+    """Create a key of the tenant."""
     service, caller = context.service, context.caller
     if not body.name.isprintable():
-        raise RequestError(422, "`name` holds characters that cannot be printed; leave them out")
-    end = None if body.expires is None else parse_expiry(body.expires)
-    made = await service.change(
+        raise RequestError(422, "`name` has characters that cannot be printed; leave them out")
+    expires = None if body.expires is None else parse_expiry(body.expires)
+    key_text = await service.change(
         lambda transaction: api_keys.add_key(
-            transaction.connection, caller.tenant_name, body.scopes, body.name, transaction.now, end
+            transaction.connection,
+            caller.tenant_name,
+            body.scopes,
+            body.name,
+            transaction.now,
+            expires,
         )
     )
-    key = service.database.read(api_keys.key_of, made, -1)
-    assert key is not None
-    found = Key.of(key)
-    found.key = made
-    return found
+    row = service.database.read(api_keys.find_key, key_text, -1)
+    assert row is not None
+    key = Key.of(row)
+    key.key = key_text
+    return key
 
 
-@operation("DELETE", "/v1/keys/{id}", "admin", {204: "It opens nothing any more."})
+@operation("DELETE", "/v1/keys/{id}", "admin", {204: "The key is revoked."})
 async def revoke_key(context: RequestContext) -> None:
-    """Revoke a key."""
+    """Revoke a key; requests with it are rejected from now on."""
     tenant, id = context.caller.tenant, context.id
     if not await context.service.change(
         lambda transaction: api_keys.revoke_key(transaction.connection, id, tenant)
@@ -70,27 +75,29 @@ async def revoke_key(context: RequestContext) -> None:
 class PageByNumber(PageLimit):
     """A page of dead letters."""
 
-    after: Annotated[Position, description("The last number of the page before.")] = 0
+    after: Annotated[Position, description("The last number of the previous page.")] = 0
 
 
 @operation("GET", "/v1/dead-letters", "admin", {200: DeadLetters})
 async def dead_letters(context: RequestContext, query: PageByNumber) -> DeadLetters:
-    """What could not be read or handed over, and why."""
-    found = context.service.database.read(
+    """List dead letters: unusable input, undeliverable messages, and the reasons."""
+    rows = context.service.database.read(
         endpoint_rows.dead_letters, context.caller.tenant, query.after, query.limit
     )
-    return DeadLetters([*map(DeadLetter.of, found)])
+    return DeadLetters([*map(DeadLetter.of, rows)])
 
 
 class DeadLetterRange(Struct):
-    """Which dead letters go."""
+    """The dead letters to remove."""
 
-    up_to: Annotated[Position, description("Up to this number; all if left out.")] = MAX_POSITION
+    up_to: Annotated[Position, description("Remove up to this number; all if left out.")] = (
+        MAX_POSITION
+    )
 
 
 @operation("DELETE", "/v1/dead-letters", "admin", {200: RemovalCount})
 async def remove_dead_letters(context: RequestContext, query: DeadLetterRange) -> RemovalCount:
-    """Throw away dead letters."""
+    """Remove dead letters."""
     tenant = context.caller.tenant
     removed = await context.service.change(
         lambda transaction: endpoint_rows.remove_dead_letters(
@@ -101,44 +108,48 @@ async def remove_dead_letters(context: RequestContext, query: DeadLetterRange) -
 
 
 @operation(
-    "GET", "/v1/stats", "admin", {200: Content("Numbers.", {"application/json": dict[str, Any]})}
+    "GET", "/v1/stats", "admin", {200: Content("Statistics.", {"application/json": dict[str, Any]})}
 )
 async def stats(context: RequestContext) -> Response:
-    """Numbers about the tenant, the index and the queues."""
-    delivering = context.request.app.state.delivering
+    """Return statistics of the tenant, its index and its queues."""
+    endpoint_delivery = context.request.app.state.endpoint_delivery
     return json_response(
-        await asyncio.to_thread(_stats_of, context.service, context.caller, delivering)
+        await asyncio.to_thread(_stats_of, context.service, context.caller, endpoint_delivery)
     )
 
 
 @operation("GET", "/metrics", "admin", {200: Content("Metrics.", {"text/plain": str})})
 async def prometheus(context: RequestContext) -> Response:
-    """Metrics in the text format of Prometheus."""
-    delivering = context.request.app.state.delivering
-    text = await asyncio.to_thread(_prometheus_text, context.service, context.caller, delivering)
+    """Return metrics in the text format of Prometheus."""
+    endpoint_delivery = context.request.app.state.endpoint_delivery
+    text = await asyncio.to_thread(
+        _prometheus_text, context.service, context.caller, endpoint_delivery
+    )
     return PlainTextResponse(text, media_type=_TEXT_FORMAT)
 
 
 @operation("GET", "/healthz", "", {200: Health})
 async def health(context: RequestContext) -> Health:
-    """Whether the server is up and can write."""
+    """Check that the server is up and can write."""
     await context.service.change(lambda _: None)
     return Health("ok", version("fencepost"))
 
 
 _TEXT_FORMAT = "text/plain; version=0.0.4"
-_DEEPEST_SHOWN = 12
+_MAX_QUEUES = 12  # the longest ones are shown
 
 
-def _stats_of(service: Service, caller: Caller, delivering: EndpointDelivery) -> dict[str, Any]:
-    """Numbers about a tenant, its index and its queues."""
+def _stats_of(
+    service: Service, caller: Caller, endpoint_delivery: EndpointDelivery
+) -> dict[str, Any]:
+    """Return statistics of a tenant, its index and its queues."""
     tenant_subscriptions = service.tenant_subscriptions(caller)
     depths = _depths(service, caller)
-    deepest = sorted(depths, key=lambda one: -one[1])[:_DEEPEST_SHOWN]
-    lags = _lags(service, caller, [name for name, _ in deepest])
+    longest = sorted(depths, key=lambda queue: -queue[1])[:_MAX_QUEUES]
+    lags = _lags(service, caller, [name for name, _ in longest])
     queues = [
         {"subscriber": name, "depth": depth, "lag_s": lags.get(name, 0.0)}
-        for name, depth in deepest
+        for name, depth in longest
     ]
     return {
         "tenant": caller.tenant_name,
@@ -147,9 +158,9 @@ def _stats_of(service: Service, caller: Caller, delivering: EndpointDelivery) ->
         "subscribers": len(tenant_subscriptions.subscribers),
         "connections": len(service.hub),
         "unread": sum(depth for _, depth in depths),
-        "dead_letters": _letters(service, caller),
+        "dead_letters": _dead_letter_count(service, caller),
         "queues": queues,
-        "server": {**service.broker.counts, **delivering.counts()},
+        "server": {**service.broker.counts, **endpoint_delivery.counts()},
         "index": tenant_subscriptions.expressions.matcher.stats(),
         "tracking": tenant_subscriptions.tracked.stats(),
         "composites": tenant_subscriptions.composites.stats(),
@@ -158,23 +169,23 @@ def _stats_of(service: Service, caller: Caller, delivering: EndpointDelivery) ->
 
 def _depths(service: Service, caller: Caller) -> list[tuple[str, int]]:
     names = service.broker.names
-    found = [
+    depths = [
         (names[number][1], depth)
         for number, depth in [*service.broker.depth.items()]
         if names[number][0] == caller.tenant
     ]
-    return sorted(found)
+    return sorted(depths)
 
 
 def _lags(service: Service, caller: Caller, names: Iterable[str]) -> dict[str, float]:
-    """How old the first unread message is, of those of some subscribers who have any."""
+    """Return the age of the oldest unread message of each subscriber that has one."""
     numbers = service.tenant_subscriptions(caller).subscribers
-    with service.database.reading() as connection:
+    with service.database.reader() as connection:
         oldest = {name: event_log.oldest_unread(connection, numbers[name]) for name in names}
     return {name: service.age_s(at) for name, at in oldest.items() if at is not None}
 
 
-def _letters(service: Service, caller: Caller) -> int:
+def _dead_letter_count(service: Service, caller: Caller) -> int:
     return service.database.read(endpoint_rows.count_dead_letters, caller.tenant)
 
 
@@ -185,9 +196,9 @@ class _Metric(NamedTuple):
     values: Iterable[tuple[dict[str, str], float]]
 
 
-def _prometheus_text(service: Service, caller: Caller, delivering: EndpointDelivery) -> str:
-    """The metrics of a tenant in the text format."""
-    counts = {**service.broker.counts, **delivering.counts()}
+def _prometheus_text(service: Service, caller: Caller, endpoint_delivery: EndpointDelivery) -> str:
+    """Return the metrics of a tenant in the text format."""
+    counts = {**service.broker.counts, **endpoint_delivery.counts()}
     tenant_subscriptions = service.tenant_subscriptions(caller)
     depths = _depths(service, caller)
     lags = _lags(service, caller, [name for name, _ in depths])
@@ -196,19 +207,19 @@ def _prometheus_text(service: Service, caller: Caller, delivering: EndpointDeliv
                 [({}, counts["events"])]),
         _Metric("events_rejected_total", "counter", "Events that could not be used.",
                 [({}, counts["rejected"])]),
-        _Metric("messages_total", "counter", "Messages made since the start.",
+        _Metric("messages_total", "counter", "Messages created since the start.",
                 [({}, counts["messages"])]),
         _Metric("commits_total", "counter", "Transactions since the start.",
                 [({}, counts["commits"])]),
-        _Metric("posted_total", "counter", "Messages handed over to endpoints since the start.",
+        _Metric("delivered_total", "counter", "Messages delivered to endpoints since the start.",
                 [({}, counts["delivered"])]),
-        _Metric("post_failures_total", "counter", "Attempts to hand over that failed.",
+        _Metric("delivery_failures_total", "counter", "Deliveries to endpoints that failed.",
                 [({}, counts["delivery_failures"])]),
-        _Metric("given_up_total", "counter", "Messages that became dead letters.",
+        _Metric("dead_lettered_total", "counter", "Messages that became dead letters.",
                 [({}, counts["dead_lettered"])]),
-        _Metric("mqtt_received_total", "counter", "MQTT messages that came in.",
+        _Metric("mqtt_received_total", "counter", "MQTT messages received.",
                 [({}, counts["mqtt_received"])]),
-        _Metric("mqtt_unusable_total", "counter", "Those of which not all could be used.",
+        _Metric("mqtt_unusable_total", "counter", "MQTT messages with unusable parts.",
                 [({}, counts["mqtt_unusable"])]),
         _Metric("mqtt_connected", "gauge", "Whether the MQTT broker is connected.",
                 [({}, counts["mqtt_connected"])]),
@@ -216,11 +227,11 @@ def _prometheus_text(service: Service, caller: Caller, delivering: EndpointDeliv
                 [({}, len(tenant_subscriptions))]),
         _Metric("connections", "gauge", "Open WebSockets and event streams.",
                 [({}, len(service.hub))]),
-        _Metric("dead_letters", "gauge", "What could not be read or handed over.",
-                [({}, _letters(service, caller))]),
+        _Metric("dead_letters", "gauge", "Dead letters of the tenant.",
+                [({}, _dead_letter_count(service, caller))]),
         _Metric("queue_depth", "gauge", "Messages that a subscriber has not acknowledged.",
                 [({"subscriber": name}, depth) for name, depth in depths]),
-        _Metric("queue_lag_seconds", "gauge", "Age of the oldest of them.",
+        _Metric("queue_lag_seconds", "gauge", "Age of the oldest unacknowledged message.",
                 [({"subscriber": name}, lag) for name, lag in lags.items()]),
     )  # fmt: skip
     return "".join(map(_lines, metrics))
@@ -230,10 +241,10 @@ def _lines(metric: _Metric) -> str:
     name = f"fencepost_{metric.name}"
     lines = [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
     for labels, value in metric.values:
-        shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        lines.append(f"{name}{f'{{{shown}}}' if shown else ''} {value:g}")
+        label_text = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+        lines.append(f"{name}{f'{{{label_text}}}' if label_text else ''} {value:g}")
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

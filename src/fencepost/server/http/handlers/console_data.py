@@ -1,4 +1,4 @@
-"""What the console asks: who it is, where subscriptions are, and what matched."""
+"""Handlers of data for the console: the caller, the map of subscriptions, and matches."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from fencepost.store import event_log
 from fencepost.store import subscription_rows as stored
 
 _MAP = "application/vnd.fencepost.map"
-_LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscription are looked for
+_MAX_SCANNED = 5_000  # messages of a subscriber that are searched for a subscription
 
 
 @operation("GET", "/v1/me", "", {200: Identity})
 async def me(context: RequestContext) -> Identity:
-    """Who a key belongs to, and what it is good for."""
+    """Return the tenant and the scopes of the caller."""
     service = context.service
     caller = service.authenticate(context.request)
     settings = service.settings
@@ -41,13 +41,13 @@ async def me(context: RequestContext) -> Identity:
 
 
 class MapQuery(Struct):
-    """What of a map is wanted."""
+    """The version of the map that the client has."""
 
-    since: Annotated[Text, description("A version: only what changed after it.")] = ""
+    since: Annotated[Text, description("A version of the map; only later changes are sent.")] = ""
 
 
 class MapHeaders(Struct, rename="kebab"):
-    """The map that is known."""
+    """The tag of the map that the client has."""
 
     if_none_match: Annotated[str, description("The `ETag` of a map.")] = ""
 
@@ -56,62 +56,65 @@ class MapHeaders(Struct, rename="kebab"):
     "GET", "/v1/map", "subscribe",
     {200: Content("Blocks.", {_MAP: Binary}), 304: "Nothing changed."},
 )  # fmt: skip
-async def places(context: RequestContext, query: MapQuery, headers: MapHeaders) -> Response:
-    """Where subscriptions are: simplified shapes in binary blocks, for a map."""
-    found = context.service.subscription_maps.of(context.caller.tenant)
-    tag = f'"{await asyncio.to_thread(found.current)}"'
-    told = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
-    if found.is_complete() and headers.if_none_match == tag:
-        return Response(status_code=304, headers=told)
-    blocks = found.blocks(query.since, context.service.clock())
+async def subscription_map(
+    context: RequestContext, query: MapQuery, headers: MapHeaders
+) -> Response:
+    """Return the simplified shapes of subscriptions in binary blocks, for a map."""
+    tenant_map = context.service.subscription_maps.map_of(context.caller.tenant)
+    tag = f'"{await asyncio.to_thread(tenant_map.current_version)}"'
+    response_headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
+    if tenant_map.is_complete() and headers.if_none_match == tag:
+        return Response(status_code=304, headers=response_headers)
+    blocks = tenant_map.blocks(query.since, context.service.clock())
 
     async def stream() -> AsyncIterator[bytes]:
         while block := await asyncio.to_thread(next, blocks, b""):
             yield block
 
-    return StreamingResponse(stream(), media_type=_MAP, headers=told)
+    return StreamingResponse(stream(), media_type=_MAP, headers=response_headers)
 
 
 @operation("GET", "/v1/events/{id}/matches", "admin", {200: Matches})
 async def matches_of_event(context: RequestContext, query: PageLimit) -> Matches:
-    """The messages about an event: who matched."""
+    """List the messages about an event."""
     position, tenant = parse_position(context.id), context.caller.tenant
 
     def read() -> list[Match] | None:
-        with context.service.database.reading() as connection:
+        with context.service.database.reader() as connection:
             if position is None or event_log.event(connection, tenant, position) is None:
                 return None
             rows = event_log.messages_about(connection, tenant, position, query.limit + 1)
         return [_match(name, at, position, type, data) for name, at, type, data in rows]
 
-    return _first(await asyncio.to_thread(read), query.limit, "event", context.id)
+    return _page(await asyncio.to_thread(read), query.limit, "event", context.id)
 
 
 @operation("GET", "/v1/subscriptions/{id}/matches", "admin", {200: Matches})
 async def matches_of_subscription(context: RequestContext, query: PageLimit) -> Matches:
-    """What a subscription matched lately, newest first."""
+    """List the latest messages about a subscription, newest first."""
     tenant, id = context.caller.tenant, context.id
 
     def read() -> list[Match] | None:
-        with context.service.database.reading() as connection:
-            one = stored.subscription(connection, tenant, id)
-            if one is None:
+        with context.service.database.reader() as connection:
+            subscription = stored.subscription(connection, tenant, id)
+            if subscription is None:
                 return None
-            subscriber = context.service.subscriber_number(context.caller, one.subscriber)
-            rows = event_log.newest_messages(connection, subscriber, _LOOKED_AT)
+            name = subscription.subscriber
+            subscriber = context.service.subscriber_number(context.caller, name)
+            rows = event_log.newest_messages(connection, subscriber, _MAX_SCANNED)
         return [
-            _match(one.subscriber, at, event, type, data)
+            _match(name, at, event, type, data)
             for at, event, type, data in rows
             if id in subscription_ids(data)
         ]
 
-    return _first(await asyncio.to_thread(read), query.limit, "subscription", id)
+    return _page(await asyncio.to_thread(read), query.limit, "subscription", id)
 
 
-def _first(found: list[Match] | None, most: int, what: str, name: str) -> Matches:
-    if found is None:
-        raise no_such(what, name)
-    return Matches(found[:most], max(0, len(found) - most))
+def _page(matches: list[Match] | None, limit: int, kind: str, name: str) -> Matches:
+    if matches is None:
+        raise no_such(kind, name)
+    return Matches(matches[:limit], max(0, len(matches) - limit))
 
 
 def _match(name: str, at: int, event: int | None, type: str, data: str) -> Match:

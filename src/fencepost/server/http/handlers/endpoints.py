@@ -1,4 +1,4 @@
-"""Where the messages of a subscriber are posted, and sending dead letters again."""
+"""Handlers of endpoints of subscribers, and of retries of dead letters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _ENDPOINT = Content("The endpoint.", {"application/json": EndpointView})
 
 @operation("PUT", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
 async def put(context: RequestContext, body: Settings) -> EndpointView:
-    """Have the messages of a subscriber posted to a webhook or an MQTT topic.
-
-    From the last acknowledged one on.
-    """
+    """Deliver the unacknowledged messages of a subscriber to a webhook or an MQTT topic."""
     caller = context.caller
     name = validate_id(context.id, "subscriber")
     transport = _delivery(context).transport_for(body)
@@ -36,18 +33,20 @@ async def put(context: RequestContext, body: Settings) -> EndpointView:
 
     subscriber = await context.service.change(work)
     _delivery(context).changed(subscriber)
-    return _found(context, subscriber, **transport.told_once(body, target))
+    return _view(context, subscriber, **transport.show_once(body, target))
 
 
 @operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def one(context: RequestContext) -> EndpointView:
-    """Where the messages of a subscriber are posted, and how that goes."""
-    return _found(context, context.service.subscriber_number(context.caller, context.id))
+async def read(context: RequestContext) -> EndpointView:
+    """Return the endpoint of a subscriber, and the state of its deliveries."""
+    return _view(context, context.service.subscriber_number(context.caller, context.id))
 
 
-@operation("DELETE", "/v1/subscribers/{id}/endpoint", "subscribe", {204: "It was removed."})
+@operation(
+    "DELETE", "/v1/subscribers/{id}/endpoint", "subscribe", {204: "The endpoint is removed."}
+)
 async def remove(context: RequestContext) -> None:
-    """Post them nowhere; they wait to be read."""
+    """Remove the endpoint of a subscriber; its messages wait to be read."""
     service = context.service
     subscriber = service.subscriber_number(context.caller, context.id)
     if not await service.change(
@@ -58,25 +57,25 @@ async def remove(context: RequestContext) -> None:
 
 
 def _delivery(context: RequestContext) -> EndpointDelivery:
-    found: EndpointDelivery = context.request.app.state.delivering
-    return found
+    delivery: EndpointDelivery = context.request.app.state.endpoint_delivery
+    return delivery
 
 
-def _found(context: RequestContext, subscriber: int, **more: Any) -> EndpointView:
-    found = context.service.database.read(endpoint_rows.endpoint, subscriber)
-    if found is None:
+def _view(context: RequestContext, subscriber: int, **members: Any) -> EndpointView:
+    endpoint = context.service.database.read(endpoint_rows.endpoint, subscriber)
+    if endpoint is None:
         raise no_such("endpoint of", context.id)
-    return _delivery(context).shown(found, **more)
+    return _delivery(context).view(endpoint, **members)
 
 
 @operation(
     "POST", "/v1/dead-letters/{id}/retry", "admin",
-    {204: "It waits to be handed over, or is in the log."},
+    {204: "The message is queued, or the event is in the log."},
 )  # fmt: skip
 async def retry(context: RequestContext) -> None:
-    """Send a dead letter again: to its subscriber as a new message, or as an event.
+    """Retry a dead letter, and remove it.
 
-    It is no dead letter any more.
+    A message is sent to its subscriber as a new message; an event is published.
     """
     service, tenant = context.service, context.caller.tenant
     number = parse_position(context.id)
@@ -88,20 +87,20 @@ async def retry(context: RequestContext) -> None:
     if letter.subscriber is None:
         await _publish_again(context, letter)
     else:
-        await _tell_again(
+        await _send_again(
             context, letter, service.subscriber_number(context.caller, letter.subscriber)
         )
 
 
-async def _tell_again(context: RequestContext, letter: DeadLetter, subscriber: int) -> None:
+async def _send_again(context: RequestContext, letter: DeadLetter, subscriber: int) -> None:
     tenant = context.caller.tenant
     type, data = unwrap(letter.body)
 
     def work(transaction: Transaction) -> bool:
-        there = endpoint_rows.remove_dead_letter(transaction.connection, tenant, letter.number)
-        if there:
+        existed = endpoint_rows.remove_dead_letter(transaction.connection, tenant, letter.number)
+        if existed:
             transaction.add_message(subscriber, type, data)
-        return there
+        return existed
 
     if not await context.service.change(work):
         raise no_such("dead letter", letter.number)
@@ -110,17 +109,21 @@ async def _tell_again(context: RequestContext, letter: DeadLetter, subscriber: i
 async def _publish_again(context: RequestContext, letter: DeadLetter) -> None:
     service, tenant = context.service, context.caller.tenant
     limits = service.settings.limits
-    events, bad = parse_payload(letter.body.encode(), limits, service.space)
-    if bad or not len(events.table):
-        reason = bad[0].reason if bad else "it holds no event"
-        raise RequestError(422, f"it cannot be used as it is: {reason}; publish it anew, put right")
-    # The name lets it be taken once, also where the next step does not come about.
-    name = f"dead letter {letter.number}"
+    events, rejected = parse_payload(letter.body.encode(), limits, service.space)
+    if rejected or not len(events.table):
+        reason = rejected[0].reason if rejected else "it holds no event"
+        raise RequestError(
+            422, f"the event cannot be used as it is: {reason}; correct it and publish it"
+        )
+    # Published once, even if removing the dead letter fails and the request is sent again.
+    key = f"dead letter {letter.number}"
     published = await service.wait_for(
-        service.broker.publish(tenant, events.table, events.bodies, name=name)
+        service.broker.publish(tenant, events.table, events.bodies, idempotency_key=key)
     )
     if published.rejected:
-        raise RequestError(422, f"it cannot be used as it is: {published.rejected[0].reason}")
+        raise RequestError(
+            422, f"the event cannot be used as it is: {published.rejected[0].reason}"
+        )
     await service.change(
         lambda transaction: endpoint_rows.remove_dead_letter(
             transaction.connection, tenant, letter.number

@@ -1,4 +1,4 @@
-"""Publishing events, and looking at those that came."""
+"""Handlers that publish events and read the log."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ _BODY = Content(
 
 
 class PublishHeaders(Struct, rename="kebab"):
-    """What a publication is called."""
+    """The name of a publication."""
 
     idempotency_key: Annotated[
         Annotated[str, Meta(min_length=1, max_length=200)] | UnsetType,
         Meta(
-            description="A name for this publication: sent again under it within a day, events "
-            "are not taken twice."
+            description="A name for this publication. A second publication with this name within "
+            "a day adds no events and gets the response of the first."
         ),
     ] = UNSET
 
 
 @operation("POST", "/v1/events", "publish", {200: PublishResult}, _BODY)
 async def publish(context: RequestContext, headers: PublishHeaders) -> PublishResult:
-    """Publish events; answered once they and their matches are on the disk."""
+    """Publish events. The response is sent once they and their messages are on disk."""
     service = context.service
     limits = service.settings.limits
     type = request_bodies.content_type(context.request)
@@ -67,13 +67,13 @@ async def publish(context: RequestContext, headers: PublishHeaders) -> PublishRe
             context.caller.tenant,
             events.table,
             events.bodies,
-            name=headers.idempotency_key or None,
+            idempotency_key=headers.idempotency_key or None,
         )
         published = await service.wait_for(future)
     else:
         published = PublishResult(accepted=0, messages=0, rejected=[])
-    found = [(events.rows[one.row], one.reason) for one in published.rejected]
-    rejected = [RejectedRow(row, why) for row, why in sorted([*events.rejected, *found])]
+    broker_rejected = [(events.rows[each.row], each.reason) for each in published.rejected]
+    rejected = [RejectedRow(*pair) for pair in sorted([*events.rejected, *broker_rejected])]
     if not published.accepted and len(rejected) == 1:
         raise RequestError(422, f"the event cannot be used: {rejected[0].reason}")
     return msgspec.structs.replace(published, rejected=rejected)
@@ -81,7 +81,7 @@ async def publish(context: RequestContext, headers: PublishHeaders) -> PublishRe
 
 @operation("GET", "/v1/events", "admin", {200: Events})
 async def newest(context: RequestContext, query: PageAfterPosition) -> Events:
-    """The events that came last, newest first; with `since`, those after it, oldest first."""
+    """List the latest events, newest first; with `since`, the events after it, oldest first."""
     database, tenant = context.service.database, context.caller.tenant
     if query.since is UNSET:
         rows = database.read(event_log.newest_events, tenant, query.limit)
@@ -91,19 +91,19 @@ async def newest(context: RequestContext, query: PageAfterPosition) -> Events:
 
 
 @operation("GET", "/v1/events/{id}", "admin", {200: Event})
-async def one(context: RequestContext) -> Event:
-    """One event by its position."""
+async def read(context: RequestContext) -> Event:
+    """Return the event at a position."""
     return event_at(context, context.id)
 
 
-def event_at(context: RequestContext, given: str) -> Event:
-    """An event with its position, by that position."""
-    position = parse_position(given)
+def event_at(context: RequestContext, position_text: str) -> Event:
+    """Return the event at a position; raise a `RequestError` if there is none."""
+    position = parse_position(position_text)
     row = None
     if position is not None:
         row = context.service.database.read(event_log.event, context.caller.tenant, position)
     if position is None or row is None:
-        raise no_such("event", given)
+        raise no_such("event", position_text)
     return _event(position, *row)
 
 

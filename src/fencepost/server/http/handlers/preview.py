@@ -1,4 +1,4 @@
-"""What an expression would answer, and why an event matches or not."""
+"""Handlers that try an expression, and explain why an event matches a subscription or not."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ _NAME = "expression"
 
 @operation("POST", "/v1/try", "subscribe", {200: TrialResults})
 async def try_expression(context: RequestContext, body: Trial) -> TrialResults:
-    """Try an expression against sample events."""
-    expression, most = body.expression, context.service.settings.limits.expression_chars
-    if len(expression if isinstance(expression, str) else msgspec.json.encode(expression)) > most:
-        raise RequestError(422, f"`expression` has more than {most:,} characters")
+    """Match an expression against sample events, and explain each result."""
+    expression, max_chars = body.expression, context.service.settings.limits.expression_chars
+    text = expression if isinstance(expression, str) else msgspec.json.encode(expression)
+    if len(text) > max_chars:
+        raise RequestError(422, f"`expression` has more than {max_chars:,} characters")
 
     def run() -> list[Explanation]:
         matcher = Matcher(context.service.settings.space)
         matcher.add([compile_subscription(parse_space(matcher.space), _NAME, expression)])
-        return [_explained(matcher, one, _NAME) for one in body.events]
+        return [_explain(matcher, event, _NAME) for event in body.events]
 
     return TrialResults(await asyncio.to_thread(run))
 
@@ -52,14 +53,14 @@ class ExplanationQuery(Struct):
 
 @operation("GET", "/v1/subscriptions/{id}/explanation", "admin", {200: Explanation})
 async def explain_logged(context: RequestContext, query: ExplanationQuery) -> Explanation:
-    """Why an event of the log matches a subscription or not."""
+    """Explain why an event of the log matches a subscription or not."""
     event = msgspec.json.decode(event_at(context, query.event).event)
     return await _explanation(context, event)
 
 
 @operation("POST", "/v1/subscriptions/{id}/explanation", "subscribe", {200: Explanation})
 async def explain(context: RequestContext, body: SampleEvent) -> Explanation:
-    """Why an event matches a subscription or not."""
+    """Explain why an event matches a subscription or not."""
     return await _explanation(context, body.event)
 
 
@@ -67,43 +68,43 @@ async def _explanation(context: RequestContext, event: object) -> Explanation:
     tenant_subscriptions, id = context.service.tenant_subscriptions(context.caller), context.id
     if id not in tenant_subscriptions:
         raise no_such("subscription", id)
-    return await asyncio.to_thread(_explained_one, tenant_subscriptions, event, id)
+    return await asyncio.to_thread(_explain_subscription, tenant_subscriptions, event, id)
 
 
-def _explained_one(
+def _explain_subscription(
     tenant_subscriptions: TenantSubscriptions, event: object, id: str
 ) -> Explanation:
     try:
         kind = tenant_subscriptions.kind_name(id)
         if kind == "composite":
-            return _explained_parts(tenant_subscriptions, event, id)
+            return _explain_members(tenant_subscriptions, event, id)
         matcher = tenant_subscriptions.tracked.matcher(id) if kind == "track" else None
-    except KeyError:  # removed since it was looked for
+    except KeyError:  # removed meanwhile
         raise no_such("subscription", id) from None
-    return _explained(matcher or tenant_subscriptions.expressions.matcher, event, id)
+    return _explain(matcher or tenant_subscriptions.expressions.matcher, event, id)
 
 
-def _explained_parts(
+def _explain_members(
     tenant_subscriptions: TenantSubscriptions, event: object, id: str
 ) -> Explanation:
-    """Which parts of a composite an event can play, and why not the others."""
+    """Explain for each member of a composite whether an event matches it."""
     matcher = Matcher(tenant_subscriptions.space)
-    for name, part in tenant_subscriptions.composites.atoms(id):
-        matcher.subscribe(name, part)
-    found = {name: _explained(matcher, event, name) for name in matcher.ids()}
-    members: dict[str, Any] = {name: one.explanation for name, one in found.items()}
+    for name, condition in tenant_subscriptions.composites.atoms(id):
+        matcher.subscribe(name, condition)
+    explanations = {name: _explain(matcher, event, name) for name in matcher.ids()}
+    members: dict[str, Any] = {name: each.explanation for name, each in explanations.items()}
     return Explanation(
-        any(one.matches for one in found.values()),
+        any(each.matches for each in explanations.values()),
         {"members": members},
-        "\n".join(f"{name}:\n{one.text}" for name, one in found.items()),
+        "\n".join(f"{name}:\n{each.text}" for name, each in explanations.items()),
     )
 
 
-def _explained(matcher: Matcher, event: object, id: str) -> Explanation:
+def _explain(matcher: Matcher, event: object, id: str) -> Explanation:
     try:
-        found = matcher.explain(request_bodies.checked_event(event), id)
+        explanation = matcher.explain(request_bodies.checked_event(event), id)
     except FencepostError as error:
         raise RequestError(422, f"the event cannot be used: {error}") from None
     except KeyError:
         raise no_such("subscription", id) from None
-    return Explanation(found.matches, found.as_dict(), str(found))
+    return Explanation(explanation.matches, explanation.as_dict(), str(explanation))

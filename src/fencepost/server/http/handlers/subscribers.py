@@ -1,4 +1,4 @@
-"""Subscribers: their messages, how far they have read, where messages are posted."""
+"""Handlers of subscribers, their messages, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Subscriber(Json):
 
     subscriber: str
     acknowledged: Count
-    depth: Annotated[Count, description("Messages that are not acknowledged.")]
-    lag_s: Annotated[float, description("The age of the oldest of them, in seconds.")]
+    depth: Annotated[Count, description("Number of unacknowledged messages.")]
+    lag_s: Annotated[float, description("Age of the oldest unacknowledged message, in seconds.")]
     connections: Count
     endpoint: EndpointView | None
 
 
 class Subscribers(Json):
-    """Subscribers."""
+    """A page of subscribers."""
 
     subscribers: list[Subscriber]
     next: str | None
@@ -48,43 +48,43 @@ class Subscribers(Json):
     {200: Content("CloudEvents.", {BATCH_CONTENT_TYPE: list[Message]})},
 )  # fmt: skip
 async def messages(context: RequestContext, query: PageAfterPosition) -> Response:
-    """Messages of a subscriber that are not acknowledged; with `since`, all after it."""
+    """List the unacknowledged messages of a subscriber; with `since`, all messages after it."""
     service = context.service
     subscriber = service.subscriber_number(context.caller, context.id)
     since = service.acknowledged(subscriber) if query.since is UNSET else query.since
-    found = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
-    return Response(json_array(found), media_type=BATCH_CONTENT_TYPE)
+    envelopes = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
+    return Response(json_array(envelopes), media_type=BATCH_CONTENT_TYPE)
 
 
 @operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: ReadState})
 async def acknowledge(context: RequestContext, body: Acknowledgement) -> ReadState:
-    """Note that all messages up to a position are read."""
+    """Acknowledge all messages up to a position."""
     service = context.service
     subscriber = service.subscriber_number(context.caller, context.id)
-    read = {subscriber: int(body.position)}
-    await service.change(lambda transaction: transaction.acknowledge(read))
+    positions = {subscriber: int(body.position)}
+    await service.change(lambda transaction: transaction.acknowledge(positions))
     return ReadState(service.acknowledged(subscriber), service.broker.depth.get(subscriber, 0))
 
 
 @operation("GET", "/v1/subscribers", "subscribe", {200: Subscribers})
 async def page(context: RequestContext, query: PageByName) -> Subscribers:
-    """A page of subscribers, by name: how far each has read."""
-    known = context.service.tenant_subscriptions(context.caller).subscribers
-    names = sorted(name for name in [*known] if name > query.after)[: query.limit]
-    found = await asyncio.to_thread(lambda: [_subscriber(context, name) for name in names])
-    return Subscribers(found, names[-1] if len(names) == query.limit else None)
+    """List subscribers by name, and how far each has read."""
+    subscribers = context.service.tenant_subscriptions(context.caller).subscribers
+    names = sorted(name for name in [*subscribers] if name > query.after)[: query.limit]
+    rows = await asyncio.to_thread(lambda: [_subscriber(context, name) for name in names])
+    return Subscribers(rows, names[-1] if len(names) == query.limit else None)
 
 
 @operation("GET", "/v1/subscribers/{id}", "subscribe", {200: Subscriber})
-async def one(context: RequestContext) -> Subscriber:
-    """One subscriber."""
+async def read(context: RequestContext) -> Subscriber:
+    """Return a subscriber."""
     return _subscriber(context, context.id)
 
 
 def _subscriber(context: RequestContext, name: str) -> Subscriber:
     service = context.service
     subscriber = service.subscriber_number(context.caller, name)
-    with service.database.reading() as connection:
+    with service.database.reader() as connection:
         oldest = event_log.oldest_unread(connection, subscriber)
         endpoint = endpoint_rows.endpoint(connection, subscriber)
         acknowledged = event_log.acknowledged(connection, subscriber)
@@ -94,5 +94,5 @@ def _subscriber(context: RequestContext, name: str) -> Subscriber:
         service.broker.depth.get(subscriber, 0),
         service.age_s(oldest),
         service.hub.connection_count(subscriber),
-        None if endpoint is None else context.request.app.state.delivering.shown(endpoint),
+        None if endpoint is None else context.request.app.state.endpoint_delivery.view(endpoint),
     )

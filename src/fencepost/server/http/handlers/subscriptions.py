@@ -1,4 +1,4 @@
-"""Making, replacing, removing and listing subscriptions."""
+"""Handlers that create, replace, remove and list subscriptions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from fencepost.server.http.schemas import (
 from fencepost.server.stateful.subscription_kind import PreparedSubscription
 from fencepost.store import subscription_rows as stored
 
-_AT_ONCE = 256  # rows a change: publications go on between
+_BATCH = 256  # rows of a change; publications are processed between changes
 _ONE_OR_MANY = Content(
-    "One, or many.", {"application/json": NewSubscription, "application/x-ndjson": str}
+    "A subscription, or one per line.",
+    {"application/json": NewSubscription, "application/x-ndjson": str},
 )
 _ONE = Content("A subscription.", {"application/json": schemas.Definition})
 
 
 @operation(
     "POST", "/v1/subscriptions", "subscribe",
-    {200: PutResult, 201: Subscription, 409: "There is one of this id."}, _ONE_OR_MANY,
+    {200: PutResult, 201: Subscription, 409: "The subscription exists."}, _ONE_OR_MANY,
 )  # fmt: skip
 async def create(context: RequestContext) -> Response:
-    """Make a subscription. As newline-delimited JSON: make or replace many."""
+    """Create a subscription; create or replace many of them with newline-delimited JSON."""
     type = request_bodies.content_type(context.request)
     body = await context.body()
     if type in request_bodies.LINES_TYPES:
@@ -50,38 +51,38 @@ async def create(context: RequestContext) -> Response:
             type, (request_bodies.JSON_TYPES[0], request_bodies.LINES_TYPES[0])
         )
     limits = context.service.settings.limits
-    prepared = await _prepared(context, parse_definition(request_bodies.parse_object(body), limits))
+    prepared = await _prepare(context, parse_definition(request_bodies.parse_object(body), limits))
     await _put(context, prepared, create=True)
-    return json_response(_found(context, prepared.definition.id), 201)
+    return json_response(_stored(context, prepared.definition.id), 201)
 
 
 class Condition(Struct, rename="kebab"):
-    """Whether to replace."""
+    """A condition for replacing."""
 
-    if_none_match: Annotated[str, description("`*`: do not replace.")] = ""
+    if_none_match: Annotated[str, description("`*` to replace nothing.")] = ""
 
 
 @operation(
     "PUT", "/v1/subscriptions/{id}", "subscribe",
     {200: Subscription, 201: Subscription,
-     409: "There is one of this id, and `If-None-Match: *` was sent."}, _ONE,
+     409: "The subscription exists, and `If-None-Match: *` was sent."}, _ONE,
 )  # fmt: skip
 async def replace(context: RequestContext, headers: Condition) -> Response:
-    """Make a subscription of this id, or replace it."""
+    """Create or replace a subscription."""
     type = request_bodies.content_type(context.request)
     body = await context.body()
     if type not in request_bodies.JSON_TYPES:
         raise request_bodies.unsupported_type(type, (request_bodies.JSON_TYPES[0],))
     limits = context.service.settings.limits
-    prepared = await _prepared(
+    prepared = await _prepare(
         context, parse_definition(request_bodies.parse_object(body), limits, context.id)
     )
-    new = await _put(context, prepared, create=headers.if_none_match == "*")
-    return json_response(_found(context, context.id), 201 if new else 200)
+    is_new = await _put(context, prepared, create=headers.if_none_match == "*")
+    return json_response(_stored(context, context.id), 201 if is_new else 200)
 
 
-async def _prepared(context: RequestContext, definition: Definition) -> PreparedSubscription:
-    """Check and compile; beside other requests, as it may take a while."""
+async def _prepare(context: RequestContext, definition: Definition) -> PreparedSubscription:
+    """Check and compile a definition in a thread, because this may take a while."""
     return await asyncio.to_thread(
         context.service.tenant_subscriptions(context.caller).prepare, definition
     )
@@ -90,20 +91,22 @@ async def _prepared(context: RequestContext, definition: Definition) -> Prepared
 async def _put(context: RequestContext, prepared: PreparedSubscription, *, create: bool) -> bool:
     tenant = context.caller.tenant
     _check_count(context, 1)
-    (new,) = await context.service.change(
+    (is_new,) = await context.service.change(
         lambda transaction: transaction.put(tenant, [prepared], create=create)
     )
-    if create and not new:
+    if create and not is_new:
         raise RequestError(
-            409, f"there is a subscription {prepared.definition.id!r:.60}; PUT replaces"
+            409, f"the subscription {prepared.definition.id!r:.60} exists; replace it with PUT"
         )
-    return new
+    return is_new
 
 
-def _check_count(context: RequestContext, more: int) -> None:
-    most = context.service.settings.limits.subscriptions
-    if len(context.service.tenant_subscriptions(context.caller)) + more > most:
-        raise RequestError(403, f"a tenant has at most {most:,} subscriptions; remove some first")
+def _check_count(context: RequestContext, added: int) -> None:
+    max_count = context.service.settings.limits.subscriptions
+    if len(context.service.tenant_subscriptions(context.caller)) + added > max_count:
+        raise RequestError(
+            403, f"a tenant has at most {max_count:,} subscriptions; remove some first"
+        )
 
 
 async def _put_many(context: RequestContext, body: bytes) -> PutResult:
@@ -113,29 +116,29 @@ async def _put_many(context: RequestContext, body: bytes) -> PutResult:
     lines = await asyncio.to_thread(request_bodies.parse_json_lines, body)
     _check_count(context, len(lines.objects))
     rejected = [*lines.rejected]
-    given = list(zip(lines.rows, lines.objects, strict=True))
+    objects = list(zip(lines.rows, lines.objects, strict=True))
     created = replaced = 0
 
-    def prepare(some: list[tuple[int, dict[str, Any]]]) -> list[PreparedSubscription]:
-        good = []
-        for row, one in some:
+    def prepare(batch: list[tuple[int, dict[str, Any]]]) -> list[PreparedSubscription]:
+        prepared = []
+        for row, value in batch:
             try:
-                good.append(tenant_subscriptions.prepare(parse_definition(one, limits)))
+                prepared.append(tenant_subscriptions.prepare(parse_definition(value, limits)))
             except FencepostError as error:
                 rejected.append((row, str(error)))
-        return good
+        return prepared
 
-    for start in range(0, len(given), _AT_ONCE):
-        prepared = await asyncio.to_thread(prepare, given[start : start + _AT_ONCE])
-        new = await context.service.change(
+    for start in range(0, len(objects), _BATCH):
+        prepared = await asyncio.to_thread(prepare, objects[start : start + _BATCH])
+        is_new = await context.service.change(
             partial(Transaction.put, tenant=tenant, prepared=prepared)
         )
-        created += sum(new)
-        replaced += len(new) - sum(new)
-    return PutResult(created, replaced, [RejectedRow(row, why) for row, why in sorted(rejected)])
+        created += sum(is_new)
+        replaced += len(is_new) - sum(is_new)
+    return PutResult(created, replaced, [RejectedRow(*pair) for pair in sorted(rejected)])
 
 
-@operation("DELETE", "/v1/subscriptions/{id}", "subscribe", {204: "It was removed."})
+@operation("DELETE", "/v1/subscriptions/{id}", "subscribe", {204: "The subscription is removed."})
 async def remove(context: RequestContext) -> None:
     """Remove a subscription."""
     tenant, id = context.caller.tenant, context.id
@@ -144,22 +147,22 @@ async def remove(context: RequestContext) -> None:
 
 
 @operation("GET", "/v1/subscriptions/{id}", "subscribe", {200: Subscription})
-async def one(context: RequestContext) -> Subscription:
-    """One subscription."""
-    return _found(context, context.id)
+async def read(context: RequestContext) -> Subscription:
+    """Return a subscription."""
+    return _stored(context, context.id)
 
 
 class SubscriptionQuery(PageByName):
     """A page of subscriptions."""
 
-    subscriber: Annotated[Text, description("Only those of one subscriber.")] = ""
-    contains: Annotated[Text, description("Only those with a text in them.")] = ""
+    subscriber: Annotated[Text, description("List only the subscriptions of this subscriber.")] = ""
+    contains: Annotated[Text, description("List only subscriptions that contain this text.")] = ""
 
 
 @operation("GET", "/v1/subscriptions", "subscribe", {200: Subscriptions})
 async def page(context: RequestContext, query: SubscriptionQuery) -> Subscriptions:
-    """A page of subscriptions, by id."""
-    read = partial(
+    """List subscriptions by id."""
+    query_page = partial(
         context.service.database.read,
         stored.subscriptions,
         context.caller.tenant,
@@ -168,13 +171,13 @@ async def page(context: RequestContext, query: SubscriptionQuery) -> Subscriptio
         subscriber=query.subscriber or None,
         contains=query.contains,
     )
-    found = await asyncio.to_thread(read)
-    last = found[-1].id if len(found) == query.limit else None
-    return Subscriptions([*map(Subscription.of, found)], last)
+    rows = await asyncio.to_thread(query_page)
+    last = rows[-1].id if len(rows) == query.limit else None
+    return Subscriptions([*map(Subscription.of, rows)], last)
 
 
-def _found(context: RequestContext, id: str) -> Subscription:
-    found = context.service.database.read(stored.subscription, context.caller.tenant, id)
-    if found is None:
+def _stored(context: RequestContext, id: str) -> Subscription:
+    row = context.service.database.read(stored.subscription, context.caller.tenant, id)
+    if row is None:
         raise no_such("subscription", id)
-    return Subscription.of(found)
+    return Subscription.of(row)

@@ -1,13 +1,13 @@
-// The console: signs in, starts its parts, and says which panel is open.
+// The console's entry point: signs in, starts all parts, and switches between panels.
 
 import { json, key } from "./api.js";
 import { closeDetail, explainShown, showEvent, showSubscription } from "./detail.js";
-import { byId, h, problem } from "./dom.js";
+import { byId, h, showProblem } from "./dom.js";
 import { drawing, drewJustNow, setMode } from "./drawing.js";
 import * as health from "./health-panel.js";
 import * as layer from "./live-layer.js";
 import * as live from "./live-panel.js";
-import { applyPalette, at, begin, fitAll, load, map } from "./map.js";
+import { applyPalette, fitAll, initMap, load, map, subscriptionsAt } from "./map.js";
 import "./publish-panel.js";
 import { shortcut, showShortcuts } from "./shortcuts.js";
 import { draw } from "./subscribe-panel.js";
@@ -20,11 +20,11 @@ const tabs = [...document.querySelectorAll("[role=tab]")];
 
 function openPanel(name, focus = false) {
   for (const tab of tabs) {
-    const chosen = tab.id === `tab-${name}`;
-    tab.setAttribute("aria-selected", chosen);
-    tab.tabIndex = chosen ? 0 : -1;
-    byId(tab.getAttribute("aria-controls")).hidden = !chosen;
-    if (chosen && focus) tab.focus();
+    const isSelected = tab.id === `tab-${name}`;
+    tab.setAttribute("aria-selected", isSelected);
+    tab.tabIndex = isSelected ? 0 : -1;
+    byId(tab.getAttribute("aria-controls")).hidden = !isSelected;
+    if (isSelected && focus) tab.focus();
   }
   if (name === "health") health.start();
   if (name !== "publish" && drawing() === "publish") setMode("");
@@ -41,7 +41,7 @@ tabs.forEach((tab, n) => {
   shortcut(String(n + 1), `open ${tab.textContent}`, () => openPanel(tab.getAttribute("aria-controls"), true));
 });
 
-// Light and dark
+// Themes
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
@@ -68,15 +68,15 @@ map.on("click", async (event) => {
   if (drawing() || drewJustNow()) return;
   const position = layer.eventAt(event.containerPoint);
   if (position !== null) { showEvent(position); return; }
-  const { total, rows } = await at(event.latlng);
+  const { total, rows } = await subscriptionsAt(event.latlng);
   if (!total) { closeDetail(); return; }
   if (explainShown(rows[0].id)) return;
   if (total === 1) { showSubscription(rows[0].id); return; }
   L.popup({ className: "choice", closeButton: false, maxHeight: 280, autoPan: false })
-    .setLatLng(event.latlng).setContent(choice(total, rows)).openOn(map);
+    .setLatLng(event.latlng).setContent(choices(total, rows)).openOn(map);
 });
 
-function choice(total, rows) {
+function choices(total, rows) {
   return h("div", {}, h("p", { class: "quiet-text" }, `${total.toLocaleString("en")} subscriptions here`),
     h("ul", { class: "rows tight" }, rows.map((row) => h("li", {},
       h("button", { type: "button", class: `row kind-${row.kind}`, onclick: () => { map.closePopup(); showSubscription(row.id); } }, h("span", { class: "row-main" }, row.id))))));
@@ -94,9 +94,9 @@ shortcut("f", "show all subscriptions", fitAll);
 shortcut("p", "draw a polygon", () => { openPanel("subscribe"); draw("polygon"); });
 shortcut("r", "draw a rectangle", () => { openPanel("subscribe"); draw("rectangle"); });
 shortcut("c", "draw a circle", () => { openPanel("subscribe"); draw("circle"); });
-shortcut("t", "light or dark", toggleTheme);
-shortcut("?", "this list", showShortcuts);
-shortcut("Escape", "stop drawing, close what is open", () => {
+shortcut("t", "switch between light and dark", toggleTheme);
+shortcut("?", "show keyboard shortcuts", showShortcuts);
+shortcut("Escape", "stop drawing, or close the details", () => {
   if (drawing()) { setMode(""); byId("map").focus(); return; }
   closeDetail();
 });
@@ -104,47 +104,47 @@ byId("help").addEventListener("click", showShortcuts);
 
 // Signing in
 
-function askForKey(why) {
-  problem(byId("sign-in-problem"), why);
+function askForKey(message) {
+  showProblem(byId("sign-in-problem"), message);
   byId("key").value = "";
   byId("sign-in").showModal();
-  return new Promise((given) => byId("sign-in").addEventListener("close", () => given(byId("key").value.trim()), { once: true }));
+  return new Promise((resolve) => byId("sign-in").addEventListener("close", () => resolve(byId("key").value.trim()), { once: true }));
 }
 byId("sign-in").addEventListener("cancel", (event) => event.preventDefault());
 byId("sign-out").addEventListener("click", () => { key.set(""); location.reload(); });
 
-async function whoAmI() {
+async function signIn() {
   for (;;) {
     try {
       return await json("GET", "/v1/me");
     } catch (error) {
       if (error.status !== 401) throw error;
-      const had = key.get();
+      const hadKey = key.get();
       key.set("");
-      key.set(await askForKey(had ? error.message : ""));
+      key.set(await askForKey(hadKey ? error.message : ""));
     }
   }
 }
 
 async function start() {
-  live.state("off", "connecting");
-  const me = await whoAmI();
-  const may = (scope) => me.scopes.includes(scope);
+  live.showState("off", "connecting");
+  const me = await signIn();
+  const hasScope = (scope) => me.scopes.includes(scope);
   byId("sign-out").hidden = !key.get();
-  byId("where").textContent = `${me.tenant} · ${me.space === "planar" ? "a plane" : "WGS 84"}`;
+  byId("where").textContent = `${me.tenant} · ${me.space === "planar" ? "planar" : "WGS 84"}`;
   if (me.space === "planar") [byId("label-x").textContent, byId("label-y").textContent] = ["X", "Y"];
-  await begin(me.space);
+  await initMap(me.space);
   recolour();
-  byId("do-publish").disabled = byId("publish-by-click").disabled = !may("publish");
-  byId("do-subscribe").disabled = byId("try").disabled = !may("subscribe");
-  if (may("admin")) {
-    live.begin((await json("GET", "/v1/events?limit=60")).events);
+  byId("do-publish").disabled = byId("publish-by-click").disabled = !hasScope("publish");
+  byId("do-subscribe").disabled = byId("try").disabled = !hasScope("subscribe");
+  if (hasScope("admin")) {
+    live.showLogged((await json("GET", "/v1/events?limit=60")).events);
     live.start();
     health.start();
   } else {
-    live.noLive();
+    live.showDisabled();
   }
-  if (may("subscribe")) {
+  if (hasScope("subscribe")) {
     await load();
     await fitAll();
   }
@@ -152,5 +152,5 @@ async function start() {
 }
 
 start().catch((error) => {
-  live.state("off", error.message);
+  live.showState("off", error.message);
 });

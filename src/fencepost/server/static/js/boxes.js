@@ -1,28 +1,28 @@
-// A packed R-tree over boxes: sorted along a Hilbert curve, sixteen to a node.
+// A packed Hilbert R-tree over boxes.
 
-const NODE = 16;
-const SIDE = 65535;
-const ROOM = 2 ** 23; // more than there are shapes; keys stay below 2 ** 53
+const NODE_SIZE = 16;
+const MAX_CELL = 65535;
+const MAX_ROWS = 2 ** 23; // so that sort keys stay below 2 ** 53
 
 export class Boxes {
-  /** `boxes`: west, north, east, south of each in turn, as a Float64Array; `rows`: their numbers. */
+  /** `boxes`: west, north, east, south of every row, as a Float64Array; `rows`: the rows to index. */
   constructor(boxes, rows) {
     const n = rows.length;
     const bounds = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let i = 0; i < n; i += 1) grow(bounds, boxes, rows[i] * 4);
+    for (let i = 0; i < n; i += 1) extend(bounds, boxes, rows[i] * 4);
     this.bounds = bounds;
     const keys = new Float64Array(n);
-    const wide = SIDE / (bounds[2] - bounds[0] || 1);
-    const high = SIDE / (bounds[3] - bounds[1] || 1);
+    const scaleX = MAX_CELL / (bounds[2] - bounds[0] || 1);
+    const scaleY = MAX_CELL / (bounds[3] - bounds[1] || 1);
     for (let i = 0; i < n; i += 1) {
       const at = rows[i] * 4;
-      const x = ((boxes[at] + boxes[at + 2]) / 2 - bounds[0]) * wide;
-      const y = ((boxes[at + 1] + boxes[at + 3]) / 2 - bounds[1]) * high;
-      keys[i] = Math.floor(hilbert(x | 0, y | 0) / 8) * ROOM + i; // a key that says which it was
+      const x = ((boxes[at] + boxes[at + 2]) / 2 - bounds[0]) * scaleX;
+      const y = ((boxes[at + 1] + boxes[at + 3]) / 2 - bounds[1]) * scaleY;
+      keys[i] = Math.floor(hilbert(x | 0, y | 0) / 8) * MAX_ROWS + i; // the low part of the key is the row
     }
     keys.sort();
     const levels = [n];
-    for (let size = n; size > 1;) levels.push((size = Math.ceil(size / NODE)));
+    for (let size = n; size > 1;) levels.push((size = Math.ceil(size / NODE_SIZE)));
     const total = levels.reduce((sum, size) => sum + size, 0);
     this.rows = new Uint32Array(n);
     this.boxes = new Float64Array(total * 4);
@@ -31,50 +31,50 @@ export class Boxes {
     levels.forEach((size) => { this.starts.push(start); start += size; });
     this.sizes = levels;
     for (let i = 0; i < n; i += 1) {
-      const row = rows[keys[i] % ROOM];
+      const row = rows[keys[i] % MAX_ROWS];
       this.rows[i] = row;
       this.boxes.set(boxes.subarray(row * 4, row * 4 + 4), i * 4);
     }
     for (let level = 1; level < levels.length; level += 1) {
       for (let node = 0; node < levels[level]; node += 1) {
         const box = [Infinity, Infinity, -Infinity, -Infinity];
-        const last = Math.min((node + 1) * NODE, levels[level - 1]);
-        for (let child = node * NODE; child < last; child += 1) {
-          grow(box, this.boxes, (this.starts[level - 1] + child) * 4);
+        const last = Math.min((node + 1) * NODE_SIZE, levels[level - 1]);
+        for (let child = node * NODE_SIZE; child < last; child += 1) {
+          extend(box, this.boxes, (this.starts[level - 1] + child) * 4);
         }
         this.boxes.set(box, (this.starts[level] + node) * 4);
       }
     }
   }
 
-  /** The rows whose boxes meet one. */
-  meeting(west, north, east, south) {
-    const found = [];
-    if (!this.rows.length) return found;
+  /** Return the rows whose boxes intersect a box. */
+  search(west, north, east, south) {
+    const matches = [];
+    if (!this.rows.length) return matches;
     const top = this.sizes.length - 1;
-    const waiting = [top, 0];
-    while (waiting.length) {
-      const node = waiting.pop();
-      const level = waiting.pop();
+    const stack = [top, 0];
+    while (stack.length) {
+      const node = stack.pop();
+      const level = stack.pop();
       const at = (this.starts[level] + node) * 4;
       const b = this.boxes;
       if (b[at] > east || b[at + 2] < west || b[at + 1] > south || b[at + 3] < north) continue;
-      if (level === 0) { found.push(this.rows[node]); continue; }
-      const last = Math.min((node + 1) * NODE, this.sizes[level - 1]);
-      for (let child = node * NODE; child < last; child += 1) waiting.push(level - 1, child);
+      if (level === 0) { matches.push(this.rows[node]); continue; }
+      const last = Math.min((node + 1) * NODE_SIZE, this.sizes[level - 1]);
+      for (let child = node * NODE_SIZE; child < last; child += 1) stack.push(level - 1, child);
     }
-    return found;
+    return matches;
   }
 }
 
-function grow(box, boxes, at) {
+function extend(box, boxes, at) {
   if (boxes[at] < box[0]) box[0] = boxes[at];
   if (boxes[at + 1] < box[1]) box[1] = boxes[at + 1];
   if (boxes[at + 2] > box[2]) box[2] = boxes[at + 2];
   if (boxes[at + 3] > box[3]) box[3] = boxes[at + 3];
 }
 
-/** The place of a cell of 65,536 by 65,536 along the curve. */
+/** Return the position of a cell of a grid of 65,536 by 65,536 along the Hilbert curve. */
 function hilbert(x, y) {
   let d = 0;
   for (let s = 32768; s > 0; s >>= 1) {

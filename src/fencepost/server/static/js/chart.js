@@ -1,8 +1,8 @@
-// Small line charts.
+// A small line chart of the latest values.
 
 import { h, rounded, svg } from "./dom.js";
 
-const KEPT = 90;
+const MAX_VALUES = 90;
 const WIDTH = 320;
 const HEIGHT = 56;
 
@@ -11,27 +11,27 @@ export class Chart {
     this.title = title;
     this.unit = unit;
     this.values = [];
-    this.now = h("b", {}, "–");
-    this.most = h("span", { class: "quiet-text" });
+    this.latest = h("b", {}, "–");
+    this.peak = h("span", { class: "quiet-text" });
     this.area = svg("path", { class: "area" });
     this.line = svg("path", { class: "line", "vector-effect": "non-scaling-stroke" });
-    this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" }, this.area, this.line);
+    this.graphic = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" }, this.area, this.line);
     this.element = h("figure", { class: `chart ${kind}` },
-      h("figcaption", {}, h("span", {}, title), this.now, this.most), this.picture);
+      h("figcaption", {}, h("span", {}, title), this.latest, this.peak), this.graphic);
   }
 
   add(value) {
     this.values.push(value);
-    if (this.values.length > KEPT) this.values.shift();
-    const most = Math.max(...this.values);
-    const top = most || 1;
-    const step = WIDTH / (KEPT - 1);
+    if (this.values.length > MAX_VALUES) this.values.shift();
+    const peak = Math.max(...this.values);
+    const top = peak || 1;
+    const step = WIDTH / (MAX_VALUES - 1);
     const left = WIDTH - (this.values.length - 1) * step;
     const points = this.values.map((v, n) => `${(left + n * step).toFixed(1)} ${(HEIGHT - 2 - (v / top) * (HEIGHT - 6)).toFixed(1)}`);
     this.line.setAttribute("d", `M${points.join("L")}`);
     this.area.setAttribute("d", `M${left.toFixed(1)} ${HEIGHT}L${points.join("L")}L${WIDTH} ${HEIGHT}Z`);
-    this.now.textContent = `${rounded(value)}${this.unit}`;
-    this.most.textContent = `peak ${rounded(most)}`;
-    this.picture.setAttribute("aria-label", `${this.title}: now ${rounded(value)}${this.unit}, at most ${rounded(most)} in the last minutes`);
+    this.latest.textContent = `${rounded(value)}${this.unit}`;
+    this.peak.textContent = `peak ${rounded(peak)}`;
+    this.graphic.setAttribute("aria-label", `${this.title}: now ${rounded(value)}${this.unit}, at most ${rounded(peak)} in the last minutes`);
   }
 }

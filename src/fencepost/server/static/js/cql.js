@@ -1,42 +1,42 @@
-// From a drawn region and conditions to an expression in CQL2.
+// Builds a CQL2 expression from a drawn shape and the conditions of the form.
 
-const BARE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const WORDS = new Set(["and", "or", "not", "like", "between", "in", "is", "null", "true", "false", "casei", "accenti", "div", "timestamp", "date", "interval", "point", "polygon", "bbox", "linestring"]);
+const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const KEYWORDS = new Set(["and", "or", "not", "like", "between", "in", "is", "null", "true", "false", "casei", "accenti", "div", "timestamp", "date", "interval", "point", "polygon", "bbox", "linestring"]);
 
 export const OPERATORS = [
   ["=", "is"], ["<>", "is not"], [">", ">"], [">=", "≥"], ["<", "<"], ["<=", "≤"],
   ["words", "has the words"], ["in", "is one of"], ["like", "is like"], ["null", "is missing"],
 ];
 
-export const name = (given) => (BARE.test(given) && !WORDS.has(given.toLowerCase()) ? given : `"${given.replaceAll('"', '""')}"`);
-export const text = (given) => `'${String(given).replaceAll("'", "''")}'`;
+export const quoteName = (name) => (PLAIN_NAME.test(name) && !KEYWORDS.has(name.toLowerCase()) ? name : `"${name.replaceAll('"', '""')}"`);
+export const quoteText = (text) => `'${String(text).replaceAll("'", "''")}'`;
 
-function value(given) {
-  const plain = given.trim();
-  if (plain !== "" && Number.isFinite(Number(plain))) return String(Number(plain));
-  if (/^(true|false)$/i.test(plain)) return plain.toUpperCase();
-  return text(plain);
+function literal(input) {
+  const trimmed = input.trim();
+  if (trimmed !== "" && Number.isFinite(Number(trimmed))) return String(Number(trimmed));
+  if (/^(true|false)$/i.test(trimmed)) return trimmed.toUpperCase();
+  return quoteText(trimmed);
 }
 
-const listed = (given, separator) => given.split(separator).map((one) => one.trim()).filter(Boolean);
+const split = (input, separator) => input.split(separator).map((item) => item.trim()).filter(Boolean);
 
-function condition({ attribute, operator, given }) {
-  const left = name(attribute);
+function condition({ attribute, operator, value }) {
+  const left = quoteName(attribute);
   if (operator === "null") return `${left} IS NULL`;
   if (operator === "words") {
-    const words = listed(given, /[\s,]+/);
-    return words.length ? `A_CONTAINS(${left}, (${words.map(text).join(", ")}))` : null;
+    const words = split(value, /[\s,]+/);
+    return words.length ? `A_CONTAINS(${left}, (${words.map(quoteText).join(", ")}))` : null;
   }
   if (operator === "in") {
-    const items = listed(given, ",");
-    return items.length ? `${left} IN (${items.map(value).join(", ")})` : null;
+    const items = split(value, ",");
+    return items.length ? `${left} IN (${items.map(literal).join(", ")})` : null;
   }
-  if (given.trim() === "") return null;
-  return operator === "like" ? `${left} LIKE ${text(given)}` : `${left} ${operator} ${value(given)}`;
+  if (value.trim() === "") return null;
+  return operator === "like" ? `${left} LIKE ${quoteText(value)}` : `${left} ${operator} ${literal(value)}`;
 }
 
-export function region(shape) {
-  const positions = (all) => all.map(([x, y]) => `${x} ${y}`).join(", ");
+export function shapeCondition(shape) {
+  const positions = (corners) => corners.map(([x, y]) => `${x} ${y}`).join(", ");
   switch (shape?.kind) {
     case "rectangle": return `S_INTERSECTS(geometry, BBOX(${shape.box.join(", ")}))`;
     case "circle": return `S_DWITHIN(geometry, POINT(${shape.center.join(" ")}), ${shape.radius})`;
@@ -46,6 +46,6 @@ export function region(shape) {
 }
 
 export function expression(shape, conditions) {
-  const parts = [region(shape), ...conditions.filter((one) => one.attribute.trim()).map(condition)];
+  const parts = [shapeCondition(shape), ...conditions.filter((row) => row.attribute.trim()).map(condition)];
   return parts.filter(Boolean).join("\n  AND ");
 }

@@ -1,80 +1,82 @@
-// Off the main thread: what subscriptions look like, tiles of them, and which are at a place.
+// The worker of the map: keeps the shapes of subscriptions, paints tiles, and finds shapes at a point.
 
 import { Boxes } from "./boxes.js";
-import { aroundCircle, projection, radiusInWorld } from "./geometry.js";
+import { circlePolygon, projection, radiusInWorld } from "./geometry.js";
 import { Subscriptions } from "./subscriptions-table.js";
 import { TilePainter } from "./tile-painter.js";
 
-const LISTED = 200;
-const HITS = 40;
-const SETTLE_MS = 1200; // while blocks come
-const OUTGROWN = 50000; // rows that were replaced, beyond which all is loaded anew
+const MAX_LISTED = 200;
+const MAX_HITS = 40;
+const UPDATE_DELAY_MS = 1200; // while blocks arrive
+const MAX_REPLACED_ROWS = 50000; // beyond it, the map is loaded again
 
 let table = null;
 let painter = null;
 let index = null;
 let filter = { text: "", subscriber: "", kind: "" };
-let settling = null;
-const queue = new Map(); // tiles that wait, by ticket
+let updateTimer = null;
+const queue = new Map(); // tiles to paint, by ticket
 
-const work = {
-  begin({ space }) {
-    table = new Subscriptions(projection(space), { aroundCircle, radiusInWorld });
+const handlers = {
+  init({ space }) {
+    table = new Subscriptions(projection(space), { circlePolygon, radiusInWorld });
     painter = new TilePainter(projection(space));
-    settle();
+    update();
   },
-  look({ palette, ratio, land }) { painter.look(palette, ratio, land); },
+  style({ palette, ratio, land }) { painter.setStyle(palette, ratio, land); },
   block({ buffer }) {
     table.add(buffer);
-    settling ??= setTimeout(settle, SETTLE_MS);
+    updateTimer ??= setTimeout(update, UPDATE_DELAY_MS);
   },
   clear() { table.clear(); },
   finished({ removed }) {
     removed.forEach((id) => table.remove(id));
-    settle();
+    update();
   },
-  filter({ given }) { filter = given; settle(); },
+  filter({ filter: next }) { filter = next; update(); },
   tile(tile) {
     queue.set(tile.ticket, tile);
-    if (queue.size === 1) later.port1.postMessage(0);
+    if (queue.size === 1) paintChannel.port1.postMessage(0);
   },
   drop({ ticket }) { queue.delete(ticket); },
-  hit({ ticket, x, y, reach, most = HITS }) {
-    const found = index.meeting(x - reach, y - reach, x + reach, y + reach)
-      .filter((shape) => table.isAt(shape, x, y, reach))
+  hit({ ticket, x, y, reach, limit = MAX_HITS }) {
+    const shapes = index.search(x - reach, y - reach, x + reach, y + reach)
+      .filter((shape) => table.contains(shape, x, y, reach))
       .sort((a, b) => table.size(a) - table.size(b));
-    const ids = [...new Set(found.map((shape) => table.owner[shape]))];
-    postMessage({ type: "answer", ticket, answer: { total: ids.length, rows: ids.slice(0, most).map((row) => table.told(row)) } });
+    const rows = [...new Set(shapes.map((shape) => table.owner[shape]))];
+    postMessage({ type: "answer", ticket, answer: { total: rows.length, rows: rows.slice(0, limit).map((row) => table.describe(row)) } });
   },
   shapes({ ticket, id }) { postMessage({ type: "answer", ticket, answer: table.shapesOf(id) }); },
   bounds({ ticket }) { postMessage({ type: "answer", ticket, answer: index.rows.length ? index.bounds : null }); },
 };
 
-const later = new MessageChannel();
-later.port2.onmessage = () => {
+// One tile per message, so that other messages are handled between tiles.
+const paintChannel = new MessageChannel();
+paintChannel.port2.onmessage = () => {
   const newest = [...queue.keys()].pop();
   if (newest === undefined) return;
   const tile = queue.get(newest);
   queue.delete(newest);
   const bitmap = painter.paint(tile, table, index);
   postMessage({ type: "tile", ticket: tile.ticket, bitmap }, [bitmap]);
-  if (queue.size) later.port1.postMessage(0);
+  if (queue.size) paintChannel.port1.postMessage(0);
 };
 
-function settle() {
-  clearTimeout(settling);
-  settling = null;
-  const { shown, rows } = table.select(filter);
-  index = new Boxes(table.boxes.items, rows);
+/** Apply the filter and build the index, after the table or the filter changed. */
+function update() {
+  clearTimeout(updateTimer);
+  updateTimer = null;
+  const { shown, shapes } = table.select(filter);
+  index = new Boxes(table.boxes.items, shapes);
   postMessage({
-    type: "settled",
-    total: table.size_,
+    type: "updated",
+    total: table.rowCount,
     shown: shown.length,
-    placeless: shown.reduce((sum, row) => sum + (table.hasPlace(row) ? 0 : 1), 0),
-    listed: shown.slice(0, LISTED).map((row) => table.told(row)),
+    withoutShapes: shown.reduce((sum, row) => sum + (table.hasShapes(row) ? 0 : 1), 0),
+    listed: shown.slice(0, MAX_LISTED).map((row) => table.describe(row)),
     subscribers: table.subscribers.slice(0, 1000),
-    outgrown: table.ids.length > 2 * table.size_ + OUTGROWN,
+    mustReload: table.ids.length > 2 * table.rowCount + MAX_REPLACED_ROWS,
   });
 }
 
-onmessage = ({ data }) => work[data.type](data);
+onmessage = ({ data }) => handlers[data.type](data);

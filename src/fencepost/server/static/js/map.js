@@ -1,4 +1,4 @@
-// The map: tiles that the worker paints, what is chosen, and where the pointer is.
+// The map: tiles from the worker, the selected subscription, and the tip at the pointer.
 
 import { blocks } from "./api.js";
 import { byId, count, h } from "./dom.js";
@@ -6,35 +6,35 @@ import { BOX, CIRCLE, AWAY, LINE, POINT } from "./subscriptions-table.js";
 import { graticuleStep } from "./tile-painter.js";
 
 const L = window.L;
-const REACH = 5; // pixels
+const HIT_DISTANCE = 5; // pixels
 const worker = new Worker("/console/js/map-worker.js", { type: "module" });
-const answers = new Map();
-const tiles = new Map(); // those on the map, by ticket
-const followers = [];
+const pendingRequests = new Map(); // resolvers, by ticket
+const tiles = new Map(); // tiles on the map, by ticket
+const updateListeners = [];
 let ticket = 0;
 let version = "";
 let loading = null;
 
-/** Whether things may move by themselves. */
-export function moves() { return !matchMedia("(prefers-reduced-motion: reduce)").matches; }
+/** Return whether animations are allowed. */
+export function animates() { return !matchMedia("(prefers-reduced-motion: reduce)").matches; }
 
 export const map = L.map("map", {
   zoomControl: false, attributionControl: false, worldCopyJump: false, doubleClickZoom: false,
   zoomSnap: 0.5, wheelPxPerZoomLevel: 100, boxZoom: false, keyboardPanDelta: 100,
-  zoomAnimation: moves(), fadeAnimation: moves(), inertia: moves(),
+  zoomAnimation: animates(), fadeAnimation: animates(), inertia: animates(),
 });
 const panBy = map.panBy.bind(map);
-map.panBy = (offset, options) => panBy(offset, moves() ? options : { ...options, animate: false });
+map.panBy = (offset, options) => panBy(offset, animates() ? options : { ...options, animate: false });
 export let space = "wgs84";
 
-/** Have a function told what is listed, each time it changes. */
-export const onSettled = (follow) => followers.push(follow);
+/** Call a function with the listed subscriptions whenever they change. */
+export const onUpdate = (listener) => updateListeners.push(listener);
 
 worker.onerror = (error) => { throw new Error(`the map's worker failed: ${error.message}`); };
 worker.onmessage = ({ data }) => {
   if (data.type === "answer") {
-    answers.get(data.ticket)(data.answer);
-    answers.delete(data.ticket);
+    pendingRequests.get(data.ticket)(data.answer);
+    pendingRequests.delete(data.ticket);
   } else if (data.type === "tile") {
     const tile = tiles.get(data.ticket);
     if (!tile) return data.bitmap.close();
@@ -42,18 +42,19 @@ worker.onmessage = ({ data }) => {
     tile.done?.();
     tile.done = null;
   } else {
-    if (data.outgrown) load(true);
+    if (data.mustReload) load(true);
     repaint();
-    followers.forEach((follow) => follow(data));
+    updateListeners.forEach((listener) => listener(data));
   }
   return undefined;
 };
 
-function question(type, more) {
+/** Send a request to the worker. Resolves to its answer. */
+function request(type, parameters) {
   ticket += 1;
-  const mine = ticket;
-  worker.postMessage({ type, ticket: mine, ...more });
-  return new Promise((answered) => answers.set(mine, answered));
+  const ownTicket = ticket;
+  worker.postMessage({ type, ticket: ownTicket, ...parameters });
+  return new Promise((resolve) => pendingRequests.set(ownTicket, resolve));
 }
 
 const Tiles = L.GridLayer.extend({
@@ -73,28 +74,28 @@ const Tiles = L.GridLayer.extend({
 const ratio = () => Math.min(2, window.devicePixelRatio || 1);
 
 function repaint() {
-  for (const [mine, { x, y, z, size }] of tiles) worker.postMessage({ type: "tile", ticket: mine, x, y, z, size });
+  for (const [tileTicket, { x, y, z, size }] of tiles) worker.postMessage({ type: "tile", ticket: tileTicket, x, y, z, size });
 }
 
-/** The colours of the map, from the style sheet. */
+/** Return the colours of the map, from the style sheet. */
 export function palette() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
     sea: colour("sea"), land: colour("land"), coast: colour("coast"), graticule: colour("graticule"),
     away: colour("muted"), kinds: [colour("expression"), colour("track"), colour("composite")],
-    matched: colour("match"), missed: colour("miss"), label: colour("map-label"), chosen: colour("chosen"),
+    matched: colour("match"), missed: colour("miss"), label: colour("map-label"), selected: colour("selected"),
   };
 }
 
 export function applyPalette() {
-  worker.postMessage({ type: "look", palette: palette(), ratio: ratio() });
+  worker.postMessage({ type: "style", palette: palette(), ratio: ratio() });
   repaint();
 }
 
-export async function begin(of) {
-  space = of;
-  const planar = of === "planar";
+export async function initMap(mapSpace) {
+  space = mapSpace;
+  const planar = mapSpace === "planar";
   map.options.crs = planar ? L.CRS.Simple : L.CRS.EPSG3857;
   const zooms = planar ? { minZoom: -24, maxZoom: 24 } : { minZoom: 1, maxZoom: 19 };
   map.setMinZoom(zooms.minZoom);
@@ -104,9 +105,9 @@ export async function begin(of) {
     map.options.maxBoundsViscosity = 0.7;
   }
   map.setView([planar ? 0 : 25, planar ? 0 : 5], planar ? 0 : 2, { animate: false });
-  worker.postMessage({ type: "begin", space: of });
+  worker.postMessage({ type: "init", space: mapSpace });
   const land = planar ? null : await landRings();
-  worker.postMessage({ type: "look", palette: palette(), ratio: ratio(), land });
+  worker.postMessage({ type: "style", palette: palette(), ratio: ratio(), land });
   const layer = new Tiles({
     ...zooms, noWrap: true, keepBuffer: 2, updateWhenZooming: false, updateWhenIdle: false,
     bounds: planar ? null : [[-90, -180], [90, 180]],
@@ -128,41 +129,41 @@ async function landRings() {
   });
 }
 
-/** Get the subscriptions, or what changed since the last time. */
-export function load(anew = false) {
+/** Load the changes of the map since the last time, or the whole map. */
+export function load(whole = false) {
   if (loading) {
-    loading.again = true;
+    loading.mustRepeat = true;
     return loading.done;
   }
-  const mine = { again: false };
-  loading = mine;
-  mine.done = loadOnce(anew).finally(() => {
+  const current = { mustRepeat: false };
+  loading = current;
+  current.done = loadOnce(whole).finally(() => {
     loading = null;
-    return mine.again ? load() : undefined;
+    return current.mustRepeat ? load() : undefined;
   });
-  return mine.done;
+  return current.done;
 }
 
-async function loadOnce(anew) {
-  const since = anew ? "" : version;
+async function loadOnce(whole) {
+  const since = whole ? "" : version;
   let total = 0;
   let loaded = 0;
   for await (const buffer of blocks(`/v1/map${since ? `?since=${encodeURIComponent(since)}` : ""}`)) {
     const length = new DataView(buffer).getUint32(4, true);
-    const told = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-    if (told.end) {
-      version = told.version;
-      worker.postMessage({ type: "finished", removed: told.removed });
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+    if (header.end) {
+      version = header.version;
+      worker.postMessage({ type: "finished", removed: header.removed });
       byId("map").dataset.version = version;
-      byId("map").dataset.leftOut = told.left_out;
-    } else if (told.ids) {
-      loaded += told.ids.length;
+      byId("map").dataset.leftOut = header.left_out;
+    } else if (header.ids) {
+      loaded += header.ids.length;
       worker.postMessage({ type: "block", buffer }, [buffer]);
     } else {
-      total = told.total;
-      if (told.full) worker.postMessage({ type: "clear" });
+      total = header.total;
+      if (header.full) worker.postMessage({ type: "clear" });
     }
-    showLoading(loaded, since || told.end || total < 5000 ? 0 : total);
+    showLoading(loaded, since || header.end || total < 5000 ? 0 : total);
   }
   showLoading(0, 0);
 }
@@ -174,40 +175,40 @@ function showLoading(loaded, total) {
   byId("loading-text").textContent = total ? `${count(loaded)} of ${count(total)} subscriptions` : "";
 }
 
-export const setFilter = (given) => worker.postMessage({ type: "filter", given });
+export const setFilter = (filter) => worker.postMessage({ type: "filter", filter });
 
-/** The subscriptions at a place of the map, smallest first. */
-export function at(latlng, most) {
+/** Find the subscriptions at a point of the map, smallest first. */
+export function subscriptionsAt(latlng, limit) {
   const world = map.options.crs.latLngToPoint(latlng, 0);
-  return question("hit", { x: world.x, y: world.y, reach: REACH / 2 ** map.getZoom(), most });
+  return request("hit", { x: world.x, y: world.y, reach: HIT_DISTANCE / 2 ** map.getZoom(), limit });
 }
 
 const toLatLng = (x, y) => map.options.crs.pointToLatLng(L.point(x, y), 0);
 
 export async function fitAll() {
-  const box = await question("bounds");
+  const box = await request("bounds");
   if (box) fitWorld(box);
 }
 
 function fitWorld([west, north, east, south]) {
   const bounds = L.latLngBounds(toLatLng(west, north), toLatLng(east, south));
-  map.fitBounds(bounds, { padding: [40, 40], maxZoom: space === "planar" ? 20 : 15, animate: moves() });
+  map.fitBounds(bounds, { padding: [40, 40], maxZoom: space === "planar" ? 20 : 15, animate: animates() });
 }
 
-// What is chosen is drawn above the tiles.
+// The shapes of the selected subscription, above the tiles.
 
-const chosen = L.layerGroup().addTo(map);
+const selection = L.layerGroup().addTo(map);
 
-export function clearChosen() { chosen.clearLayers(); }
+export function clearSelection() { selection.clearLayers(); }
 
-/** Show the shapes of a subscription; with `go`, move the map to them. Whether there are any. */
-export async function choose(id, go) {
-  const shapes = await question("shapes", { id });
-  chosen.clearLayers();
-  const { chosen: color } = palette();
-  for (const { kind, numbers } of shapes) chosen.addLayer(vector(kind, numbers, color));
-  if (go && shapes.length) {
-    const boxes = shapes.map((one) => one.box);
+/** Select a subscription; with `zoom`, zoom to its shapes. Resolves to whether it has any. */
+export async function select(id, zoom) {
+  const shapes = await request("shapes", { id });
+  selection.clearLayers();
+  const { selected: color } = palette();
+  for (const { kind, numbers } of shapes) selection.addLayer(vector(kind, numbers, color));
+  if (zoom && shapes.length) {
+    const boxes = shapes.map((shape) => shape.box);
     fitWorld([
       Math.min(...boxes.map((b) => b[0])), Math.min(...boxes.map((b) => b[1])),
       Math.max(...boxes.map((b) => b[2])), Math.max(...boxes.map((b) => b[3])),
@@ -218,11 +219,11 @@ export async function choose(id, go) {
 
 function vector(kind, c, color) {
   const style = { color, weight: 2.5, smoothFactor: 0.3, fillOpacity: 0.14, interactive: false, dashArray: kind & AWAY ? "6 5" : null };
-  const plain = kind & ~AWAY;
-  if (plain === BOX) return L.rectangle([toLatLng(c[0], c[1]), toLatLng(c[2], c[3])], style);
-  if (plain === POINT) return L.circleMarker(toLatLng(c[0], c[1]), { ...style, radius: 7 });
+  const baseKind = kind & ~AWAY;
+  if (baseKind === BOX) return L.rectangle([toLatLng(c[0], c[1]), toLatLng(c[2], c[3])], style);
+  if (baseKind === POINT) return L.circleMarker(toLatLng(c[0], c[1]), { ...style, radius: 7 });
   const rings = [[]];
-  if (plain === CIRCLE) {
+  if (baseKind === CIRCLE) {
     for (let n = 0; n < 96; n += 1) {
       const turn = (n / 96) * 2 * Math.PI;
       rings[0].push(toLatLng(c[0] + c[2] * Math.cos(turn), c[1] + c[2] * Math.sin(turn)));
@@ -232,58 +233,58 @@ function vector(kind, c, color) {
       if (Number.isNaN(c[i])) rings.push([]); else rings.at(-1).push(toLatLng(c[i], c[i + 1]));
     }
   }
-  return plain === LINE ? L.polyline(rings, { ...style, fill: false }) : L.polygon(rings, style);
+  return baseKind === LINE ? L.polyline(rings, { ...style, fill: false }) : L.polygon(rings, style);
 }
 
-// Names of the lines of the graticule, at the edges.
+// Labels of the graticule, at the edges
 
 const labels = h("div", { class: "graticule", "aria-hidden": "true" });
 byId("map").append(labels);
 
-function nameGraticule() {
+function labelGraticule() {
   const planar = space === "planar";
   const bounds = map.getBounds();
   const size = map.getSize();
   const step = graticuleStep(planar, Math.round(map.getZoom()));
-  const found = [];
+  const elements = [];
   for (let n = Math.ceil(bounds.getWest() / step); n * step <= bounds.getEast(); n += 1) {
     if (!planar && Math.abs(n * step) > 180) continue;
     const { x } = map.latLngToContainerPoint([bounds.getSouth(), n * step]);
-    if (x > 40 && x < size.x - 60) found.push(label(named(n * step, step, planar, "E", "W"), x + 3, size.y - 16));
+    if (x > 40 && x < size.x - 60) elements.push(label(coordinateText(n * step, step, planar, "E", "W"), x + 3, size.y - 16));
   }
   for (let n = Math.ceil(bounds.getSouth() / step); n * step <= bounds.getNorth(); n += 1) {
     const { y } = map.latLngToContainerPoint([n * step, bounds.getWest()]);
-    if (y > 130 && y < size.y - 30) found.push(label(named(n * step, step, planar, "N", "S"), 5, y - 14));
+    if (y > 130 && y < size.y - 30) elements.push(label(coordinateText(n * step, step, planar, "N", "S"), 5, y - 14));
   }
-  labels.replaceChildren(...found.slice(0, 80));
+  labels.replaceChildren(...elements.slice(0, 80));
 }
 
 function label(text, x, y) {
-  const made = h("span", {}, text);
-  made.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
-  return made;
+  const element = h("span", {}, text);
+  element.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
+  return element;
 }
 
-function named(value, step, planar, plus, minus) {
+function coordinateText(value, step, planar, plus, minus) {
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const text = Math.abs(value).toFixed(digits);
   if (planar) return (value < 0 ? "−" : "") + Number(text).toLocaleString("en", { maximumFractionDigits: digits });
   return Number(text) === 0 ? "0°" : `${text}° ${value > 0 ? plus : minus}`;
 }
 
-map.on("moveend zoomend resize", nameGraticule);
+map.on("moveend zoomend resize", labelGraticule);
 
-// The pointer over the map says what is there.
+// The tip at the pointer
 
 const tip = h("div", { class: "tip", hidden: true });
 byId("map").append(tip);
-let asking = false;
+let isRequesting = false;
 
 map.on("mousemove", async (event) => {
-  if (asking || byId("map").dataset.mode) return;
-  asking = true;
-  const { total, rows } = await at(event.latlng, 3);
-  asking = false;
+  if (isRequesting || byId("map").dataset.mode) return;
+  isRequesting = true;
+  const { total, rows } = await subscriptionsAt(event.latlng, 3);
+  isRequesting = false;
   tip.hidden = !total || Boolean(byId("map").dataset.mode);
   if (tip.hidden) return;
   const more = total > rows.length ? h("p", { class: "more" }, `and ${count(total - rows.length)} more`) : null;

@@ -1,121 +1,121 @@
-// Making a subscription by hand.
+// The subscribe panel: creates a subscription from a shape and conditions.
 
 import { json, path } from "./api.js";
 import * as cql from "./cql.js";
 import { showEvent, showSubscription } from "./detail.js";
-import { byId, count, h, plural, problem, toast } from "./dom.js";
-import { coordinateFields, drawing, onShape, setMode, setShape, shape, shapeInTheMiddle } from "./drawing.js";
+import { byId, count, h, plural, showProblem, toast } from "./dom.js";
+import { coordinateFields, drawing, onShape, setMode, setShape, shape, shapeAtCentre } from "./drawing.js";
 import { load } from "./map.js";
 
-const RECENT = 200;
-let byHand = false; // whether the expression was edited
+const MAX_TRIED_EVENTS = 200;
+let isEdited = false; // whether the user edited the expression
 
-function rows() {
+function conditions() {
   return [...byId("conditions").children].map((row) => ({
     attribute: row.querySelector("[name=attribute]").value,
     operator: row.querySelector("[name=operator]").value,
-    given: row.querySelector("[name=given]").value,
+    value: row.querySelector("[name=value]").value,
   }));
 }
 
 function addCondition() {
   const row = h("div", { class: "condition-row", role: "group", "aria-label": "Condition" },
-    h("input", { type: "text", name: "attribute", placeholder: "attribute", "aria-label": "Attribute", oninput: build }),
+    h("input", { type: "text", name: "attribute", placeholder: "attribute", "aria-label": "Attribute", oninput: buildExpression }),
     h("select", { name: "operator", "aria-label": "Comparison", oninput: (e) => {
-      row.querySelector("[name=given]").hidden = e.target.value === "null";
-      build();
-    } }, cql.OPERATORS.map(([value, shown]) => h("option", { value }, shown))),
-    h("input", { type: "text", name: "given", placeholder: "value", "aria-label": "Value", oninput: build }),
-    h("button", { type: "button", class: "quiet", "aria-label": "Remove this condition", onclick: () => { row.remove(); build(); byId("add-condition").focus(); } }, "✕"));
+      row.querySelector("[name=value]").hidden = e.target.value === "null";
+      buildExpression();
+    } }, cql.OPERATORS.map(([value, label]) => h("option", { value }, label))),
+    h("input", { type: "text", name: "value", placeholder: "value", "aria-label": "Value", oninput: buildExpression }),
+    h("button", { type: "button", class: "quiet", "aria-label": "Remove this condition", onclick: () => { row.remove(); buildExpression(); byId("add-condition").focus(); } }, "✕"));
   byId("conditions").append(row);
   row.querySelector("input").focus();
 }
 
-function build() {
-  if (byHand) return;
-  byId("expression").value = cql.expression(shape, rows());
-  problem(byId("expression-problem"));
+function buildExpression() {
+  if (isEdited) return;
+  byId("expression").value = cql.expression(shape, conditions());
+  showProblem(byId("expression-problem"));
 }
 
-function edited(now) {
-  byHand = now;
-  byId("rebuild").hidden = !now;
+function setEdited(edited) {
+  isEdited = edited;
+  byId("rebuild").hidden = !edited;
 }
 
 onShape(() => {
   coordinateFields(byId("coordinates"));
-  edited(false);
-  build();
+  setEdited(false);
+  buildExpression();
 });
 
 export function draw(kind) {
   if (!kind) return setShape(null);
-  if (drawing() === kind) return setShape(shapeInTheMiddle(kind)); // chosen again: as numbers
+  if (drawing() === kind) return setShape(shapeAtCentre(kind)); // a second time: start from numbers
   return setMode(kind);
 }
 
 document.querySelectorAll("[data-draw]").forEach((button) => button.addEventListener("click", (event) => {
-  // Pressed by keyboard, there is a shape to begin with, whose numbers can be changed.
-  if (event.detail === 0 && button.dataset.draw) setShape(shapeInTheMiddle(button.dataset.draw));
+  // A press with the keyboard starts with a shape whose numbers can be edited.
+  if (event.detail === 0 && button.dataset.draw) setShape(shapeAtCentre(button.dataset.draw));
   else draw(button.dataset.draw);
 }));
 
 byId("add-condition").addEventListener("click", addCondition);
-byId("expression").addEventListener("input", () => edited(true));
-byId("rebuild").addEventListener("click", () => { edited(false); build(); });
+byId("expression").addEventListener("input", () => setEdited(true));
+byId("rebuild").addEventListener("click", () => { setEdited(false); buildExpression(); });
 
-function refused(error) {
+function showError(error) {
   const text = byId("expression").value;
-  const where = error.position === null ? "" : ` At: “${text.slice(Math.max(0, error.position - 12), error.position)}▸${text.slice(error.position, error.position + 12)}”`;
-  problem(byId("expression-problem"), error.message + where);
+  const snippet = error.position === null ? "" : ` At “${text.slice(Math.max(0, error.position - 12), error.position)}▸${text.slice(error.position, error.position + 12)}”`;
+  showProblem(byId("expression-problem"), error.message + snippet);
   if (error.position !== null) byId("expression").setSelectionRange(error.position, error.position + 1);
 }
 
-async function tryIt() {
-  const into = byId("tried");
-  problem(byId("expression-problem"));
-  into.replaceChildren(h("p", { class: "quiet-text" }, "…"));
+async function tryExpression() {
+  const element = byId("tried");
+  showProblem(byId("expression-problem"));
+  element.replaceChildren(h("p", { class: "quiet-text" }, "…"));
   try {
-    const { events } = await json("GET", `/v1/events?limit=${RECENT}`);
-    const { results } = await json("POST", "/v1/try", { expression: byId("expression").value, events: events.map((one) => one.event) });
-    const hits = events.filter((_, n) => results[n].matches);
-    into.replaceChildren(
-      h("p", {}, h("b", {}, `${count(hits.length)} of the last ${plural(events.length, "event")}`), " would have matched."),
-      h("ul", { class: "rows tight" }, hits.slice(0, 20).map((one) => h("li", {},
-        h("button", { type: "button", class: "row", onclick: () => showEvent(one.position) }, h("span", { class: "badge match" }, "match"), h("span", { class: "row-main" }, `event ${count(one.position)}`))))));
+    const { events } = await json("GET", `/v1/events?limit=${MAX_TRIED_EVENTS}`);
+    const { results } = await json("POST", "/v1/try", { expression: byId("expression").value, events: events.map(({ event }) => event) });
+    const matching = events.filter((_, n) => results[n].matches);
+    element.replaceChildren(
+      h("p", {}, h("b", {}, `${count(matching.length)} of the last ${plural(events.length, "event")}`), " match."),
+      h("ul", { class: "rows tight" }, matching.slice(0, 20).map(({ position }) => h("li", {},
+        h("button", { type: "button", class: "row", onclick: () => showEvent(position) }, h("span", { class: "badge match" }, "match"), h("span", { class: "row-main" }, `event ${count(position)}`))))));
   } catch (error) {
-    into.replaceChildren();
-    refused(error);
+    element.replaceChildren();
+    showError(error);
   }
 }
 
-byId("try").addEventListener("click", tryIt);
+byId("try").addEventListener("click", tryExpression);
 
 byId("subscribe-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  problem(byId("expression-problem"));
+  showProblem(byId("expression-problem"));
   const id = byId("new-id").value;
-  const asked = { expression: byId("expression").value };
-  if (byId("new-subscriber").value) asked.subscriber = byId("new-subscriber").value;
+  const definition = { expression: byId("expression").value };
+  if (byId("new-subscriber").value) definition.subscriber = byId("new-subscriber").value;
   try {
-    await json("PUT", path`/v1/subscriptions/${id}`, asked, { "if-none-match": "*" });
-    toast(`Subscribed ${id}`, "good");
+    await json("PUT", path`/v1/subscriptions/${id}`, definition, { "if-none-match": "*" });
+    toast(`Added ${id}`, "good");
     setShape(null);
     byId("conditions").replaceChildren();
     byId("tried").replaceChildren();
     suggestId();
-    build();
+    buildExpression();
     await load();
     showSubscription(id);
   } catch (error) {
-    refused(error);
+    showError(error);
   }
 });
 
 export function suggestId() {
   const letters = "bcdfghjkmnpqrstvwxz23456789";
   const random = [...crypto.getRandomValues(new Uint8Array(6))].map((n) => letters[n % letters.length]).join("");
-  byId("new-id").value = `by-hand-${random}`;
+  byId("new-id").value = `console-${random}`;
 }
 
 suggestId();

@@ -1,27 +1,27 @@
-// Subscriptions and their shapes in typed arrays that grow; shapes are projected when they come.
+// The table of subscriptions and their projected shapes, in growing typed arrays.
 
 export const KINDS = ["expression", "track", "composite"];
 export const BOX = 0, POLYGON = 1, LINE = 2, POINT = 3, CIRCLE = 4, AWAY = 0x80;
 
-class Growing {
+class GrowingArray {
   constructor(Type) { this.Type = Type; this.length = 0; this.items = new Type(1024); }
 
-  room(more) {
-    if (this.length + more <= this.items.length) return;
-    const wider = new this.Type(Math.max(this.items.length * 2, this.length + more));
-    wider.set(this.items.subarray(0, this.length));
-    this.items = wider;
+  reserve(count) {
+    if (this.length + count <= this.items.length) return;
+    const larger = new this.Type(Math.max(this.items.length * 2, this.length + count));
+    larger.set(this.items.subarray(0, this.length));
+    this.items = larger;
   }
 
   push(...values) {
-    this.room(values.length);
+    this.reserve(values.length);
     for (const value of values) { this.items[this.length] = value; this.length += 1; }
   }
 }
 
 export class Subscriptions {
-  constructor(to, circles) {
-    this.to = to;
+  constructor(projection, circles) {
+    this.projection = projection;
     this.circles = circles;
     this.clear();
   }
@@ -29,60 +29,60 @@ export class Subscriptions {
   clear() {
     this.rows = new Map(); // from id to row
     this.ids = [];
-    this.whose = []; // of each row, as a position in `subscribers`
+    this.subscriberOf = []; // of each row, as a position in `subscribers`
     this.subscribers = [];
     this.subscriberRows = new Map();
     this.summaries = [];
-    this.found = []; // lowercase text to search in
+    this.searchText = []; // lowercase id and summary
     this.kinds = [];
-    this.first = []; // shapes of a row lie together
-    this.count = [];
-    this.kind_ = new Growing(Uint8Array);
-    this.owner_ = new Growing(Uint32Array);
-    this.start_ = new Growing(Uint32Array);
+    this.firstShape = []; // the shapes of a row are contiguous
+    this.shapeCount = [];
+    this.kind_ = new GrowingArray(Uint8Array);
+    this.owner_ = new GrowingArray(Uint32Array);
+    this.start_ = new GrowingArray(Uint32Array);
     this.start_.push(0);
-    this.numbers = new Growing(Float64Array);
-    this.boxes = new Growing(Float64Array);
+    this.numbers = new GrowingArray(Float64Array);
+    this.boxes = new GrowingArray(Float64Array);
   }
 
-  get size_() { return this.rows.size; }
+  get rowCount() { return this.rows.size; }
   get owner() { return this.owner_.items; }
   get kind() { return this.kind_.items; }
 
-  /** Take a block of the server. */
+  /** Add the rows of a block; server/console/subscription_map.py has the layout. */
   add(buffer) {
     const view = new DataView(buffer);
     const length = view.getUint32(4, true);
-    const told = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-    const n = told.ids.length;
-    let at = 8 + length;
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+    const n = header.ids.length;
+    let offset = 8 + length;
     const take = (Type, size) => {
-      const taken = new Type(buffer, at, size);
-      at += taken.byteLength;
-      return taken;
+      const array = new Type(buffer, offset, size);
+      offset += array.byteLength;
+      return array;
     };
-    const numbers = take(Float64Array, told.numbers);
-    const starts = take(Uint32Array, told.shapes + 1);
-    const owners = take(Uint32Array, told.shapes);
-    const whose = take(Uint32Array, n);
-    const what = take(Uint32Array, n);
-    const shapeKinds = take(Uint8Array, told.shapes);
+    const numbers = take(Float64Array, header.numbers);
+    const starts = take(Uint32Array, header.shapes + 1);
+    const owners = take(Uint32Array, header.shapes);
+    const subscriberOf = take(Uint32Array, n);
+    const summaryOf = take(Uint32Array, n);
+    const shapeKinds = take(Uint8Array, header.shapes);
     const kinds = take(Uint8Array, n);
-    const subscribers = told.subscribers.map((name) => this.subscriber(name));
+    const subscribers = header.subscribers.map((name) => this.subscriber(name));
     let shape = 0;
-    for (let one = 0; one < n; one += 1) {
+    for (let k = 0; k < n; k += 1) {
       const row = this.ids.length;
-      this.rows.set(told.ids[one], row);
-      this.ids.push(told.ids[one]);
-      this.whose.push(subscribers[whose[one]]);
-      this.summaries.push(told.summaries[what[one]]);
-      this.found.push(`${told.ids[one]}\n${told.summaries[what[one]]}`.toLowerCase());
-      this.kinds.push(kinds[one]);
-      this.first.push(this.kind_.length);
-      for (; shape < told.shapes && owners[shape] === one; shape += 1) {
+      this.rows.set(header.ids[k], row);
+      this.ids.push(header.ids[k]);
+      this.subscriberOf.push(subscribers[subscriberOf[k]]);
+      this.summaries.push(header.summaries[summaryOf[k]]);
+      this.searchText.push(`${header.ids[k]}\n${header.summaries[summaryOf[k]]}`.toLowerCase());
+      this.kinds.push(kinds[k]);
+      this.firstShape.push(this.kind_.length);
+      for (; shape < header.shapes && owners[shape] === k; shape += 1) {
         this.addShape(row, shapeKinds[shape], numbers.subarray(starts[shape], starts[shape + 1]));
       }
-      this.count.push(this.kind_.length - this.first[row]);
+      this.shapeCount.push(this.kind_.length - this.firstShape[row]);
     }
   }
 
@@ -95,85 +95,87 @@ export class Subscriptions {
     return row;
   }
 
-  addShape(row, kind, given) {
-    const { to } = this;
+  addShape(row, kind, coordinates) {
+    const { projection } = this;
     const away = kind & AWAY;
-    const plain = kind & ~AWAY;
-    let what = plain;
+    let baseKind = kind & ~AWAY;
     let numbers;
-    if (plain === BOX) {
-      numbers = [to.x(given[0]), to.y(given[3]), to.x(given[2]), to.y(given[1])];
-    } else if (plain === CIRCLE) {
-      const radius = this.circles.radiusInWorld(to, given[1], given[2]);
+    if (baseKind === BOX) {
+      const [west, south, east, north] = coordinates;
+      numbers = [projection.x(west), projection.y(north), projection.x(east), projection.y(south)];
+    } else if (baseKind === CIRCLE) {
+      const [x, y, radiusOnGround] = coordinates;
+      const radius = this.circles.radiusInWorld(projection, y, radiusOnGround);
       if (radius === null) {
-        what = POLYGON;
-        numbers = this.projected(this.circles.aroundCircle(given[0], given[1], given[2]));
+        baseKind = POLYGON;
+        numbers = this.projected(this.circles.circlePolygon(x, y, radiusOnGround));
       } else {
-        numbers = [to.x(given[0]), to.y(given[1]), radius];
+        numbers = [projection.x(x), projection.y(y), radius];
       }
     } else {
-      numbers = this.projected(given);
+      numbers = this.projected(coordinates);
     }
-    this.kind_.push(what | away);
+    this.kind_.push(baseKind | away);
     this.owner_.push(row);
     this.numbers.push(...numbers);
     this.start_.push(this.numbers.length);
-    this.boxes.push(...boxAround(what, numbers));
+    this.boxes.push(...boundingBox(baseKind, numbers));
   }
 
-  projected(given) {
-    const found = new Array(given.length);
-    for (let i = 0; i < given.length; i += 2) {
-      found[i] = this.to.x(given[i]);
-      found[i + 1] = this.to.y(given[i + 1]);
+  projected(coordinates) {
+    const numbers = new Array(coordinates.length);
+    for (let i = 0; i < coordinates.length; i += 2) {
+      numbers[i] = this.projection.x(coordinates[i]);
+      numbers[i + 1] = this.projection.y(coordinates[i + 1]);
     }
-    return found;
+    return numbers;
   }
 
   remove(id) { this.rows.delete(id); }
 
-  hasPlace(row) { return this.count[row] > 0; }
+  hasShapes(row) { return this.shapeCount[row] > 0; }
 
-  /** The rows that a filter lets through, and their shapes. */
+  /** Return the rows that pass a filter, and their shapes. */
   select({ text, subscriber, kind }) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = KINDS.indexOf(kind);
+    const kindCode = KINDS.indexOf(kind);
     const shown = [];
-    let shapes = 0;
+    let shapeCount = 0;
     for (const row of this.rows.values()) {
-      if (wanted >= 0 && this.kinds[row] !== wanted) continue;
-      if (subscriber && this.subscribers[this.whose[row]] !== subscriber) continue;
-      if (!words.every((word) => this.found[row].includes(word))) continue;
+      if (kindCode >= 0 && this.kinds[row] !== kindCode) continue;
+      if (subscriber && this.subscribers[this.subscriberOf[row]] !== subscriber) continue;
+      if (!words.every((word) => this.searchText[row].includes(word))) continue;
       shown.push(row);
-      shapes += this.count[row];
+      shapeCount += this.shapeCount[row];
     }
-    const rows = new Uint32Array(shapes);
-    let at = 0;
+    const shapes = new Uint32Array(shapeCount);
+    let k = 0;
     for (const row of shown) {
-      for (let n = 0; n < this.count[row]; n += 1) { rows[at] = this.first[row] + n; at += 1; }
+      for (let n = 0; n < this.shapeCount[row]; n += 1) { shapes[k] = this.firstShape[row] + n; k += 1; }
     }
-    return { shown, rows };
+    return { shown, shapes };
   }
 
-  told(row) {
+  describe(row) {
     return {
-      id: this.ids[row], subscriber: this.subscribers[this.whose[row]],
+      id: this.ids[row], subscriber: this.subscribers[this.subscriberOf[row]],
       summary: this.summaries[row], kind: KINDS[this.kinds[row]],
     };
   }
 
-  /** The shapes of a subscription in pixels of the world, to be drawn apart. */
+  /** Return the shapes of a subscription, in world coordinates. */
   shapesOf(id) {
     const row = this.rows.get(id);
     if (row === undefined) return [];
-    const found = [];
-    for (let shape = this.first[row]; shape < this.first[row] + this.count[row]; shape += 1) {
-      found.push({
+    const shapes = [];
+    const end = this.firstShape[row] + this.shapeCount[row];
+    for (let shape = this.firstShape[row]; shape < end; shape += 1) {
+      shapes.push({
         kind: this.kind[shape], numbers: [...this.coordinates(shape)],
         box: [...this.boxes.items.subarray(shape * 4, shape * 4 + 4)],
       });
     }
-    return found;
+    return shapes;
   }
 
   coordinates(shape) {
@@ -185,8 +187,8 @@ export class Subscriptions {
     return (b[shape * 4 + 2] - b[shape * 4]) + (b[shape * 4 + 3] - b[shape * 4 + 1]);
   }
 
-  /** Whether a place is in a shape, or within reach of a line or point. */
-  isAt(shape, x, y, reach) {
+  /** Return whether a point is in a shape, or within reach of a line or a point. */
+  contains(shape, x, y, reach) {
     const c = this.coordinates(shape);
     switch (this.kind[shape] & ~AWAY) {
       case CIRCLE: return Math.hypot(x - c[0], y - c[1]) <= c[2] + reach;
@@ -198,7 +200,7 @@ export class Subscriptions {
   }
 }
 
-function boxAround(kind, c) {
+function boundingBox(kind, c) {
   if (kind === BOX) return c;
   if (kind === CIRCLE) return [c[0] - c[2], c[1] - c[2], c[0] + c[2], c[1] + c[2]];
   const box = [Infinity, Infinity, -Infinity, -Infinity];

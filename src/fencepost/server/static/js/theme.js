@@ -1,5 +1,5 @@
-// Before anything is drawn: the theme that was chosen, else that of the system.
+// Applies the user's theme before the page is drawn; without one, the system's theme applies.
 (() => {
-  const chosen = localStorage.getItem("fencepost.theme");
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  const theme = localStorage.getItem("fencepost.theme");
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 })();

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
+from fencepost.cql2 import MAX_JSON_DEPTH
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
 from fencepost.formats import Batch, DeadLetter, Format, line_batches, read_events
@@ -97,6 +98,16 @@ class TestLines:
         batches, letters = collected(path)
         assert reasons(letters) == [(0, 1)]
         assert batches[0].rows.tolist() == [1, 2]
+
+    def test_the_deepest_brackets_are_those_of_the_docs(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.ndjson"
+        inner = [MAX_JSON_DEPTH - 1, MAX_JSON_DEPTH]  # in the brackets of the object
+        path.write_text("".join('{"a": ' + "[" * n + "]" * n + "}\n" for n in inner))
+        batches, letters = collected(path)
+        assert batches[0].rows.tolist() == [0]
+        assert f"more than {MAX_JSON_DEPTH} deep" in letters[0].reason
+        docs = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+        assert f"brackets more than {MAX_JSON_DEPTH} deep" in docs.read_text(encoding="utf-8")
 
     def test_a_collection_on_a_line_is_refused_with_advice(self, tmp_path: Path) -> None:
         path = tmp_path / "events.ndjson"

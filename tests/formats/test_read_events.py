@@ -94,9 +94,11 @@ class TestLines:
         deep = '{"a": ' + "[" * 300 + "]" * 300 + "}"
         text = json.dumps({"a": "[" * 300})
         wide = json.dumps({"a": [[0, 0]] * 300})
-        path.write_text(f"{deep}\n{text}\n{wide}\n")
+        closed = [json.dumps({"s": end + "]" * 300})[:-1] for end in ("", '"', "\\", '\\"')]
+        hidden = "\n".join(start + ', "a": ' + deep + "}" for start in closed)
+        path.write_text(f"{deep}\n{text}\n{wide}\n{hidden}\n")
         batches, letters = collected(path)
-        assert reasons(letters) == [(0, 1)]
+        assert reasons(letters) == [(row, row + 1) for row in (0, 3, 4, 5, 6)]
         assert batches[0].rows.tolist() == [1, 2]
 
     def test_the_deepest_brackets_are_those_of_the_docs(self, tmp_path: Path) -> None:

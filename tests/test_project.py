@@ -14,6 +14,11 @@ import fencepost
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "fencepost"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+DOCUMENTS = sorted(
+    path for folder in (".", "docs", "decisions") for path in ROOT.glob(f"{folder}/*.md")
+)
+MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)#\s]+)[^)]*\)")  # no URL, no section alone
+PATH_IN_BACKTICKS = re.compile(r"`((?:[\w-]+/)+[\w.-]+\.(?:py|js|md))`")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN_OUTPUT = re.compile(
     r"^print\(.*\)  # (.*)$", re.MULTILINE
@@ -132,6 +137,17 @@ def test_the_code_map_names_existing_files_only() -> None:
     assert named
     assert [
         name for name in named if not (PACKAGE / name.removeprefix("src/fencepost/")).exists()
+    ] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_documents_name_existing_files_only(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    links = set(MARKDOWN_LINK.findall(text))
+    assert [link for link in links if not (document.parent / link).exists()] == []
+    named = set() if document.name == "CHANGELOG.md" else set(PATH_IN_BACKTICKS.findall(text))
+    assert [
+        name for name in named if not any((root / name).exists() for root in (ROOT, PACKAGE))
     ] == []
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
+from fencepost.cql2 import MAX_JSON_DEPTH
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
 from fencepost.formats import Batch, DeadLetter, Format, line_batches, read_events
@@ -93,10 +94,22 @@ class TestLines:
         deep = '{"a": ' + "[" * 300 + "]" * 300 + "}"
         text = json.dumps({"a": "[" * 300})
         wide = json.dumps({"a": [[0, 0]] * 300})
-        path.write_text(f"{deep}\n{text}\n{wide}\n")
+        closed = [json.dumps({"s": end + "]" * 300})[:-1] for end in ("", '"', "\\", '\\"')]
+        hidden = "\n".join(start + ', "a": ' + deep + "}" for start in closed)
+        path.write_text(f"{deep}\n{text}\n{wide}\n{hidden}\n")
         batches, letters = collected(path)
-        assert reasons(letters) == [(0, 1)]
+        assert reasons(letters) == [(row, row + 1) for row in (0, 3, 4, 5, 6)]
         assert batches[0].rows.tolist() == [1, 2]
+
+    def test_the_deepest_brackets_are_those_of_the_docs(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.ndjson"
+        inner = [MAX_JSON_DEPTH - 1, MAX_JSON_DEPTH]  # in the brackets of the object
+        path.write_text("".join('{"a": ' + "[" * n + "]" * n + "}\n" for n in inner))
+        batches, letters = collected(path)
+        assert batches[0].rows.tolist() == [0]
+        assert f"more than {MAX_JSON_DEPTH} deep" in letters[0].reason
+        docs = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+        assert f"brackets more than {MAX_JSON_DEPTH} deep" in docs.read_text(encoding="utf-8")
 
     def test_a_collection_on_a_line_is_refused_with_advice(self, tmp_path: Path) -> None:
         path = tmp_path / "events.ndjson"

@@ -201,6 +201,13 @@ class TestCsv:
         assert "bytes" in letters[0].reason
         assert letters[0].line == 2
 
+    def test_a_header_that_is_too_long(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.csv"
+        with path.open("wb") as file:
+            file.truncate((64 << 20) + 1)  # bytes of 0 that take no space on the disk
+        with pytest.raises(FencepostError, match=r"s\.csv begins with a line of more than"):
+            read(path)
+
     @pytest.mark.parametrize(
         ("text", "message"),
         [

@@ -26,13 +26,20 @@ from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.cql2 import ast
-    from fencepost.cql2.expression_limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_NODES
+    from fencepost.cql2.expression_limits import (
+        MAX_DEPTH,
+        MAX_DIGITS,
+        MAX_JSON_DEPTH,
+        MAX_LENGTH,
+        MAX_NODES,
+    )
     from fencepost.cql2.parser import parse
     from fencepost.cql2.writer import render_json, render_text
 
 __all__ = [
     "MAX_DEPTH",
     "MAX_DIGITS",
+    "MAX_JSON_DEPTH",
     "MAX_LENGTH",
     "MAX_NODES",
     "ast",
@@ -45,7 +52,13 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
-            "expression_limits": ["MAX_DEPTH", "MAX_DIGITS", "MAX_LENGTH", "MAX_NODES"],
+            "expression_limits": [
+                "MAX_DEPTH",
+                "MAX_DIGITS",
+                "MAX_JSON_DEPTH",
+                "MAX_LENGTH",
+                "MAX_NODES",
+            ],
             "parser": ["parse"],
             "writer": ["render_json", "render_text"],
             "ast": None,

@@ -17,14 +17,15 @@ MAX_DEPTH = 64
 """Maximum nesting of operations, brackets, NOT and minus signs. ``a OR b OR c`` does not nest;
 ``a + b + c`` does, since it is ``(a + b) + c``."""
 
+MAX_JSON_DEPTH = 2 * MAX_DEPTH + 8
+"""Maximum nesting of brackets in JSON, of an expression, an event or a row of a file. An operation
+is an object in a list; a multi-polygon is four lists in an object."""
+
 MAX_NODES = 100_000
 """Maximum number of values and operations together; the coordinates of a geometry do not count."""
 
 MAX_DIGITS = 1_000
 """Maximum number of characters of a number."""
-
-# In JSON an operation is an object in a list; a multi-polygon is four lists in an object.
-_MAX_JSON_DEPTH = 2 * MAX_DEPTH + 8
 
 _JSON_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
@@ -50,7 +51,7 @@ def check_json_nesting(text: str) -> None:
         mark = match.group()
         if mark in "[{":
             depth += 1
-            if depth > _MAX_JSON_DEPTH:
+            if depth > MAX_JSON_DEPTH:
                 raise LanguageError(too_deep_message(), match.start())
         elif mark in "]}":
             depth -= 1

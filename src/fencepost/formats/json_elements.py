@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fencepost.cql2 import MAX_JSON_DEPTH
 from fencepost.errors import FencepostError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_MAX_DEPTH = 136  # expressions may nest 64 levels, each an object in a list
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_TOO_DEEP = f"its brackets nest more than {_MAX_DEPTH} deep; write it flat"
+_TOO_DEEP = f"its brackets nest more than {MAX_JSON_DEPTH} deep; write it flat"
 
 
 class InvalidRowError(Exception):
@@ -193,14 +192,19 @@ def _type_name(value: object) -> str:
 
 def is_nested_too_deep(text: str) -> bool:
     """Return whether brackets nest deeper than later consumers of the value support."""
-    if text.count("[") + text.count("{") <= _MAX_DEPTH or _depth(text) <= _MAX_DEPTH:
+    if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return False
-    return _depth(_STRING.sub("", text)) > _MAX_DEPTH  # slower, but ignores brackets in strings
+    return _depth(text) > MAX_JSON_DEPTH
 
 
 def _depth(text: str) -> int:
+    """Return how deep brackets nest; those in strings do not count."""
+    if "\\" in text:  # then a quote ends a string only if it is not escaped
+        text = text.replace("\\\\", "").replace('\\"', "")
     marks = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
-    opening = (marks == ord("[")) | (marks == ord("{"))
-    closing = (marks == ord("]")) | (marks == ord("}"))
+    # The number of quotes so far is odd in a string; a byte may overflow, but stays odd or even.
+    in_string = np.cumsum(marks == ord('"'), dtype=np.uint8) % 2 == 1
+    opening = ((marks == ord("[")) | (marks == ord("{"))) & ~in_string
+    closing = ((marks == ord("]")) | (marks == ord("}"))) & ~in_string
     depth = np.cumsum(opening.astype(np.int8) - closing.astype(np.int8), dtype=np.int32)
     return int(depth.max(initial=0))

@@ -174,6 +174,10 @@ def _from_csv(
         yield rows, lines.done
 
 
+class _LineTooLongError(ValueError):
+    """A line of more than `MAX_LINE_BYTES`; the message is the reason of a dead letter."""
+
+
 class _TextLines:
     """The lines of a CSV file as text; a line that is too long raises, but does not end them."""
 
@@ -194,7 +198,7 @@ class _TextLines:
         self.number = line.number
         self.done += line.length + 1
         if line.is_too_long:
-            raise ValueError(too_long_reason(line))
+            raise _LineTooLongError(too_long_reason(line))
         text = line.text.decode("utf-8", "surrogateescape") + "\n"
         return text.removeprefix("\ufeff") if line.number == 1 else text
 
@@ -205,6 +209,12 @@ def _header(reader: Any, name: str) -> list[str]:
     except StopIteration:
         raise FencepostError(
             f"{name} is empty; its first line must name the columns: {','.join(COLUMNS)}"
+        ) from None
+    except _LineTooLongError:
+        raise FencepostError(
+            f"{name} begins with a line of more than {MAX_LINE_BYTES:,} bytes; its first line must "
+            f"name the columns: {','.join(COLUMNS)}; end lines with a newline, or name the format "
+            "of the file with --format"
         ) from None
     except csv.Error as error:
         raise FencepostError(f"{name} is no CSV: {error}; write it again") from None

@@ -53,26 +53,25 @@ class SquareWindows:
 
     def around(self, x: float, y: float, extent: Box, search: Search) -> RegionShapes | None:
         """Return the shapes to stay in and out of; see `RegionMethod`."""
-        half_width = self._half_width or self._first_half_width(extent)
-        for _ in range(_MAX_WINDOWS):
-            window = (x - half_width, y - half_width, x + half_width, y + half_width)
+        first = self._half_width or self._first_half_width(extent)
+        for number in range(_MAX_WINDOWS):
+            half_width = first * _GROWTH**number
+            window = _square(x, y, half_width)
             surroundings = search(window)
             if surroundings is None:
                 return None
             holes, inside = surroundings
             if len(holes) > self._max_holes:
-                self._half_width = half_width = self._narrower(x, y, half_width, holes)
+                half_width = self._narrower(x, y, half_width, holes)
                 break
-            covered = _contains(window, extent)
-            if covered or 4 * len(holes) > self._max_holes:
+            if _contains(window, extent):
                 self._half_width = half_width
+                return inside, tuple(shape for shape, _ in holes)
+            if 4 * len(holes) > self._max_holes:
                 break
-            half_width *= _GROWTH
-        else:
-            covered = False
-        if len(holes) <= self._max_holes and covered:
-            return inside, tuple(shape for shape, _ in holes)
-        window = (x - half_width, y - half_width, x + half_width, y + half_width)
+        # The last window that was searched, or a narrower one: a wider one may meet other holes.
+        self._half_width = half_width
+        window = _square(x, y, half_width)
         shapes = tuple(shape for shape, box in holes if boxes_meet(box, window))
         return (("box", *window), *inside), shapes
 
@@ -100,6 +99,10 @@ def is_central(region: SafeRegion, x: float, y: float) -> bool:
             dx, dy = abs(2 * x - x0 - x1), abs(2 * y - y0 - y1)
             return dx <= _CENTRAL_FRACTION * (x1 - x0) and dy <= _CENTRAL_FRACTION * (y1 - y0)
     return True
+
+
+def _square(x: float, y: float, half_width: float) -> Box:
+    return x - half_width, y - half_width, x + half_width, y + half_width
 
 
 def _distance(x: float, y: float, box: Box) -> float:

@@ -155,25 +155,13 @@ def match(
         One match a row: the kept columns, `subscription`, `subscriber` and, with `dead_letters`,
         `reason`.
     """
-    from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     added = (*ADDED, REASON) if dead_letters else ADDED
-    kept_columns = list(events.columns if columns is None else columns)
-    unknown = [name for name in kept_columns if name not in events.columns]
-    if unknown:
-        raise ModelError(
-            f"the events have no column {unknown[0]!r}; they have: {', '.join(events.columns)}"
-        )
-    clashes = [name for name in kept_columns if name in added]
-    if clashes:
-        raise ModelError(
-            f"the column {clashes[0]!r} clashes with a column of the result; rename it"
-        )
+    kept_columns = _kept_columns(events, columns, added)
     folder = folder_of(str(path))
     manifest = folder.manifest()
     match_plan = _plan(folder.name, manifest, how)
-    slots = max(match_plan.parts, 1)
     requested = manifest.event_columns().all_attributes()
     # A stream may outlive this index, and a later version may refer to any column. At least one
     # column is sent, because batches without columns have no rows.
@@ -204,12 +192,8 @@ def match(
     if match_plan.how == "whole":
         matches = numbered_events.mapInArrow(MatchTask(job), schema)
     else:
-        routed = numbered_events.mapInArrow(
-            _RouteTask(job, slots),
-            StructType([*numbered_events.schema, *from_arrow_schema(_ROUTED)]),
-        )
-        repartitioned = routed.repartitionById(slots, _SLOT)
-        matches = repartitioned.mapInArrow(_PartMatchTask(job), schema)
+        routed = _routed_to_parts(numbered_events, job, max(match_plan.parts, 1))
+        matches = routed.mapInArrow(_PartMatchTask(job), schema)
     if not with_subscriber:
         renamed = plain_names(len(result_columns) + len(kept_columns))
         id = renamed[len(kept_columns)]
@@ -218,6 +202,37 @@ def match(
         )
         matches = matches.toDF(*kept_columns, *added)
     return matches if observed is None else observed.matches(matches)
+
+
+def _kept_columns(
+    events: DataFrame, columns: Sequence[str] | None, added: Sequence[str]
+) -> list[str]:
+    """Return the columns of events to keep, all of them for None; raise if one is unusable."""
+    kept_columns = list(events.columns if columns is None else columns)
+    unknown = [name for name in kept_columns if name not in events.columns]
+    if unknown:
+        raise ModelError(
+            f"the events have no column {unknown[0]!r}; they have: {', '.join(events.columns)}"
+        )
+    clashes = [name for name in kept_columns if name in added]
+    if clashes:
+        raise ModelError(
+            f"the column {clashes[0]!r} clashes with a column of the result; rename it"
+        )
+    return kept_columns
+
+
+def _routed_to_parts(numbered_events: DataFrame, job: MatchJob, slots: int) -> DataFrame:
+    """Return each event once for each part that it may match, partitioned by the slot of the part.
+
+    The columns of `_ROUTED` follow those of the events.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema = StructType([*numbered_events.schema, *from_arrow_schema(_ROUTED)])
+    routed = numbered_events.mapInArrow(_RouteTask(job, slots), schema)
+    return routed.repartitionById(slots, _SLOT)
 
 
 def _has_subscribers(entry: SegmentEntry) -> bool:

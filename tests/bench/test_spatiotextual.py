@@ -182,7 +182,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)
     assert (found["name"], found["seed"], found["scale"]) == ("text", 3, 1000)
-    assert len(list(tmp_path.glob("text.*"))) == 4
+    assert len(list(tmp_path.glob("text.*"))) == 3
     shown = runner.invoke(entry_point.app, [*asked, "--out", str(tmp_path)])
     assert "Microseconds a message" in shown.stdout
     assert f"Written to {tmp_path}" in shown.stderr

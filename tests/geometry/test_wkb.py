@@ -97,11 +97,39 @@ def by_shapely(rows: Sequence[bytes | None]) -> RawShapes:
     """Read rows with Shapely; rows that it refuses are rows without a geometry."""
     shapes = np.empty(len(rows), object)
     for number, row in enumerate(rows):
-        if row is None or row[:1] > b"\1":  # GEOS accepts any byte as the byte order
+        if row is None:
             continue
-        with suppress(shapely.GEOSException), np.errstate(all="ignore"):
-            shapes[number] = shapely.from_wkb(row)
+        with suppress(shapely.GEOSException, NotImplementedError), np.errstate(all="ignore"):
+            geometry = shapely.from_wkb(row)
+            if has_known_byte_orders(row):  # GEOS accepts any byte as the byte order
+                shapes[number] = geometry
     return read_shapely(shapes)
+
+
+def has_known_byte_orders(row: bytes) -> bool:
+    """Return whether the byte orders of a geometry and of its parts are 0 or 1."""
+    at = 0
+    headers = 1  # still to come
+    while headers:
+        if row[at] > 1:
+            return False
+        order = "<" if row[at] else ">"
+        code = struct.unpack_from(order + "I", row, at + 1)[0]
+        kind = code & 0xFFFF
+        size = 8 * (2 + (code >> 31) + (code >> 30 & 1) + (0, 1, 1, 2)[kind // 1000])
+        at += 9 if code & 0x20000000 else 5
+        headers -= 1
+        counts = 0 if kind % 1000 == 1 else struct.unpack_from(order + "I", row, at)[0]
+        at += size if kind % 1000 == 1 else 4
+        match kind % 1000:
+            case 2:
+                at += counts * size
+            case 3:
+                for _ in range(counts):
+                    at += 4 + struct.unpack_from(order + "I", row, at)[0] * size
+            case 4 | 5 | 6 | 7:
+                headers += counts
+    return True
 
 
 def same(first: RawShapes, second: RawShapes) -> None:
@@ -161,6 +189,13 @@ def test_all_forms_of_a_geometry_are_read(form: str, dimensions: int) -> None:
     options: dict[str, Any] = {"output_dimension": dimensions, **FORMS[form]}
     rows = [shapely.to_wkb(one, **options) for one in geometries]
     same(read_arrow(pa.array(rows, pa.binary())), read_shapely(np.array(geometries, object)))
+
+
+def test_an_unknown_byte_order_of_a_part() -> None:
+    row = bytearray(shapely.to_wkb(shapely.from_wkt("MULTIPOINT (3 4, 1 2)"), byte_order=1))
+    row[9 + 21] = 2
+    assert not has_known_byte_orders(bytes(row))
+    assert read_arrow(pa.array([bytes(row)])).problems
 
 
 @examples(300)

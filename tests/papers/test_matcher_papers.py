@@ -241,7 +241,7 @@ def test_a_table_with_two_columns_of_one_name(index: str) -> None:
     matcher = Matcher(index=index)
     matcher.subscribe("s", "n > 1")
     table = pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])
-    with pytest.raises(ModelError, match="one name"):
+    with pytest.raises(ModelError, match="have the same name"):
         matcher.match_batch(table, sort=True)
 
 

@@ -107,7 +107,7 @@ def test_command_writes_and_prints(tmp_path: Path) -> None:
     ways = [peer.OURS, strtree.ONE_TREE, strtree.BY_KIND, peer.OURS_SPARSE, peer.TREE_SPARSE]
     assert list(found["runs"]) == ways
     assert all(own["pairs"] > 300 for own in found["runs"].values())
-    assert len(list(tmp_path.glob("peer.*"))) == 4
+    assert len(list(tmp_path.glob("peer.*"))) == 3
 
 
 def test_command_knows_every_figure() -> None:

@@ -210,7 +210,7 @@ def test_a_point_given_twice_is_on_every_line(
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_orient import INPUTS, STAGES, exact, inputs
+from tests.kernels.geometry.test_orientation import INPUTS, STAGES, exact, inputs
 
 assert numba.config.DISABLE_JIT
 for make in INPUTS:

@@ -457,16 +457,16 @@ def test_places_known_up_to_an_error() -> None:
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_distance import NAMED, answers, one
+from tests.kernels.geometry.test_planar_distance import NAMED, answers, one
 from fencepost.kernels.geometry.planar_distance import centroid, distance
-from fencepost.kernels import scratch
+from fencepost.kernels import new_tree_scratch
 
 assert numba.config.DISABLE_JIT
 for a, b, d, expected in NAMED.values():
     with np.errstate(over="ignore", invalid="ignore"):
         assert answers(one(a), one(b), [d], 0) == [expected], (a, b, d)
 square, point = one(NAMED["inside"][0]), one("POINT(7 8)")
-assert abs(distance(square.arrays, 0, point.arrays, 0, scratch(1)) - 5.0) < 1e-12
+assert abs(distance(square.arrays, 0, point.arrays, 0, new_tree_scratch(1)) - 5.0) < 1e-12
 x, y, error = centroid(square.arrays, 0)
 assert abs(x - 2.0) + abs(y - 2.0) <= error < 1e-12
 """

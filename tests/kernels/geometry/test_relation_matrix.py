@@ -369,7 +369,7 @@ UNCOMPILED = """
 import numba
 import numpy as np
 from tests.geometry_families import pairs
-from tests.kernels.test_relate import differences
+from tests.kernels.geometry.test_relation_matrix import differences
 
 assert numba.config.DISABLE_JIT
 compared = 0

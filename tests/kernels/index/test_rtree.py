@@ -206,7 +206,7 @@ def test_input_may_be_read_only_and_of_another_layout() -> None:
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_rtree import EVERYWHERE, check, lattice, some_endless
+from tests.kernels.index.test_rtree import EVERYWHERE, check, lattice, some_endless
 
 assert numba.config.DISABLE_JIT
 rng = np.random.default_rng(1)

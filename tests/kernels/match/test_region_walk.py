@@ -245,7 +245,7 @@ def test_nothing_in_a_tree() -> None:
 
 PLAIN = """
 import numpy as np
-from tests.kernels.test_region_walk import Case, stars
+from tests.kernels.match.test_region_walk import Case, stars
 import fencepost.engine.regions.region_index as building
 building._MIN_LARGE = 5
 rng = np.random.default_rng(11)

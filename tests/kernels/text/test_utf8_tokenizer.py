@@ -152,8 +152,8 @@ def test_bytes_that_are_no_utf_8_separate(parts: list[bytes]) -> None:
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_tokenize import rules, words_in, words_in_bytes
-from fencepost.geometry import tokenize
+from tests.kernels.text.test_utf8_tokenizer import rules, words_in, words_in_bytes
+from fencepost.events import tokenize
 
 assert numba.config.DISABLE_JIT
 with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap

@@ -147,7 +147,7 @@ def test_any_slice_can_be_looked_up() -> None:
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_vocabulary import check
+from tests.kernels.text.test_vocabulary import check
 
 assert numba.config.DISABLE_JIT
 with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap

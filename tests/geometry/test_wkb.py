@@ -116,7 +116,7 @@ def has_known_byte_orders(row: bytes) -> bool:
         order = "<" if row[at] else ">"
         code = struct.unpack_from(order + "I", row, at + 1)[0]
         kind = code & 0xFFFF
-        size = 8 * (2 + (code >> 31) + (code >> 30 & 1) + (0, 1, 1, 2)[kind // 1000])
+        size = 8 * (2 + (code >> 31) + (code >> 30 & 1) + {1: 1, 2: 1, 3: 2}.get(kind // 1000, 0))
         at += 9 if code & 0x20000000 else 5
         headers -= 1
         counts = 0 if kind % 1000 == 1 else struct.unpack_from(order + "I", row, at)[0]

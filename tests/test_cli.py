@@ -14,6 +14,7 @@ import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
+import fencepost
 from fencepost.cli import entry_point
 from fencepost.errors import FencepostError
 
@@ -104,8 +105,7 @@ class TestHelp:
     def test_version(self) -> None:
         result = runner.invoke(entry_point.app, ["--version"])
         assert result.exit_code == 0
-        assert result.output.split()[0] == "fencepost"
-        assert result.output.split()[1][0].isdigit()
+        assert result.output == f"fencepost {fencepost.__version__}\n"
 
 
 class TestExitCodes:

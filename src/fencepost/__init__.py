@@ -23,6 +23,8 @@ from fencepost.errors import (
 from fencepost.geometry.relation import Relation
 from fencepost.lazy_exports import lazy_getattr
 
+__version__ = "0.2.0"
+
 if TYPE_CHECKING:
     from fencepost.client.optional_clients import AsyncClient, Client
     from fencepost.composite.detection import Detection

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,12 +27,14 @@ from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from fencepost import __version__
 from fencepost.cli import client_commands as client
 from fencepost.cli import file_commands
 from fencepost.cli import server_commands as serving
 from fencepost.cli.file_commands import AsJson
 from fencepost.cli.spark_commands import app as spark
 from fencepost.errors import FencepostError
+from fencepost.extras import requires_extra
 
 
 class _Commands(TyperGroup):
@@ -64,6 +65,11 @@ class _Benchmarks(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _benchmarks(_CHECKOUT).get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        _benchmarks(_CHECKOUT)  # without a checkout, no extra helps
+        with requires_extra("fencepost bench", "bench"):
+            return super().invoke(ctx)
 
 
 @cache
@@ -132,7 +138,7 @@ def main() -> None:
 
 def _show_version(requested: bool) -> None:
     if requested:
-        typer.echo(f"fencepost {version('fencepost')}")
+        typer.echo(f"fencepost {__version__}")
         raise typer.Exit
 
 

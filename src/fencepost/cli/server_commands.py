@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.cli.terminal import print_json, print_line
+from fencepost.extras import requires_extra
 from fencepost.geometry.space import Space
 
 DATA = Path("fencepost-data")
@@ -28,6 +29,7 @@ keys = typer.Typer(
 )
 
 
+@requires_extra("fencepost serve", "server")
 def serve(
     data: Data = DATA,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

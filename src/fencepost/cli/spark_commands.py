@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +20,7 @@ from rich.console import Console
 
 from fencepost.cli.terminal import format_bytes, print_json, print_line
 from fencepost.errors import FencepostError
+from fencepost.extras import requires_extra
 from fencepost.geometry.space import Space
 from fencepost.spark.spark_session import submitted
 
@@ -74,6 +74,7 @@ How = Annotated[
 
 
 @app.command()
+@requires_extra("fencepost spark match", "spark")
 def match(
     events: Annotated[str, typer.Option(help="Table of events: Parquet, CSV or JSON lines.")],
     out: Annotated[
@@ -307,10 +308,8 @@ def submission(
 def _spark_submit() -> str:
     """Return the path of spark-submit in SPARK_HOME or, without it, in PySpark."""
     home = os.environ.get("SPARK_HOME")
-    package = find_spec("pyspark")
-    if home is None and (package is None or package.origin is None):
-        raise FencepostError(
-            "Spark needs the package pyspark; install it with: pip install 'fencepost[spark]'"
-        )
-    root = Path(home) if home else Path(package.origin).parent  # type: ignore[union-attr,arg-type]
-    return str(root / "bin" / "spark-submit")
+    if home is None:
+        with requires_extra("fencepost spark submit", "spark"):
+            import pyspark
+        home = str(Path(pyspark.__file__).parent)
+    return str(Path(home) / "bin" / "spark-submit")

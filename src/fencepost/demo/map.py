@@ -15,7 +15,6 @@ import numpy as np
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.demo.city import SIDE_M, CitySubscription
-from fencepost.errors import FencepostError
 
 _WARNING, _TAXI, _POST, _QUIET, _INK = "#d1495b", "#e8a33d", "#2e86ab", "#c9ced6", "#2b2d42"
 
@@ -28,12 +27,8 @@ def draw(
     path: Path, subscriptions: list[CitySubscription], events: list[dict[str, Any]], pairs: Pairs
 ) -> None:
     """Draw the city to a PNG file."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise FencepostError(
-            "the picture needs matplotlib; install it with: pip install 'fencepost[plot]'"
-        ) from error
+    import matplotlib as mpl
+
     mpl.use("Agg")
     from matplotlib import pyplot as plt
     from matplotlib.collections import PolyCollection

@@ -20,6 +20,7 @@ from fencepost.demo import city
 from fencepost.demo.map import COLUMNS, draw, summary, write_map
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError
+from fencepost.extras import requires_extra
 
 FILES = 6  # a micro-batch each
 PARTS = 4  # parts of the index
@@ -36,6 +37,7 @@ _SCHEMA = pa.schema(
 )
 
 
+@requires_extra("the demonstration", "spark", "plot")
 def run(out: Path, seed: int) -> None:
     """Write subscriptions, events, an index, matches, a picture and a map of a city to a folder."""
     console = Console()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fencepost.extras import requires_extra
 from fencepost.lazy_exports import lazy_getattr
 from fencepost.spark.spark_session import session
 
@@ -78,13 +79,7 @@ _load = lazy_getattr(
 
 
 def __getattr__(name: str) -> Any:
-    try:
+    if name not in __all__:
+        return _load(name)  # which raises AttributeError
+    with requires_extra(f"fencepost.spark.{name}", "spark"):
         return _load(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "pyspark":
-            raise
-        from fencepost.errors import FencepostError
-
-        raise FencepostError(
-            f"{name} needs PySpark 4.2 or later; install it with: pip install 'fencepost[spark]'"
-        ) from error

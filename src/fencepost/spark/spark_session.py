@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.errors import FencepostError
+from fencepost.extras import requires_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ _COMPILER_OPTIONS = (
 _RECORDS_PER_BATCH = 50_000  # with Spark's default of 10,000 a job takes a tenth longer
 
 
+@requires_extra("fencepost.spark", "spark")
 def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
     """Return a Spark session that prints no progress and no start-up messages.
 
@@ -48,13 +50,9 @@ def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
     FencepostError
         If PySpark or Java 17 or later is missing; the message names the command that installs it.
     """
+    from pyspark.sql import SparkSession
+
     _check_java()
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise FencepostError(
-            "Spark needs the package pyspark; install it with: pip install 'fencepost[spark]'"
-        ) from error
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.ui.showConsoleProgress", "false")

@@ -315,12 +315,12 @@ def test_missing_packages_are_named(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "paho.mqtt.client", None)
-        with pytest.raises(FencepostError, match=r"paho-mqtt; install it with: pip install"):
+        with pytest.raises(FencepostError, match=r"paho-mqtt.*pip install"):
             start_receiver(broker, tmp_path, "a")
     monkeypatch.delitem(sys.modules, "fencepost.spark.sources.mqtt_source", raising=False)
     monkeypatch.delattr(fps, "read_mqtt", raising=False)  # it may have been loaded before
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
-    with pytest.raises(FencepostError, match=r"read_mqtt needs PySpark 4\.2 or later; install"):
+    with pytest.raises(FencepostError, match=r"read_mqtt needs a newer version of pyspark"):
         _ = fps.read_mqtt
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = fps.nothing

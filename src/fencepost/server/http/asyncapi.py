@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any, TypeAlias
 
+from fencepost import __version__
 from fencepost.server.http import schemas
 from fencepost.server.http.schemas import Schemas
 
@@ -137,7 +137,7 @@ def asyncapi_document(host: str) -> dict[str, Any]:
         "asyncapi": "3.0.0",
         "info": {
             "title": "Fencepost",
-            "version": version("fencepost"),
+            "version": __version__,
             "description": "Location-aware publish/subscribe: subscriptions are matched against a "
             "stream of events. Messages are CloudEvents, delivered to each subscriber in order and "
             "at least once.",

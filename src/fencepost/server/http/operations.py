@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, TypeAlias, get_type_hints
 from urllib.parse import unquote
 
@@ -17,6 +16,7 @@ from msgspec import Struct
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from fencepost import __version__
 from fencepost.server.http import request_bodies
 from fencepost.server.http.problems import CONTENT_TYPE, RequestError
 from fencepost.server.http.schemas import MAX_POSITION, Problem, Schemas, properties
@@ -186,7 +186,7 @@ def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Fencepost",
-            "version": version("fencepost"),
+            "version": __version__,
             "summary": "Location-aware publish/subscribe over HTTP.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fencepost.delivery.mqtt_address import BrokerAddress, default_port
 from fencepost.errors import DeliveryError, FencepostError
+from fencepost.extras import requires_extra
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -43,13 +44,9 @@ def new_client(broker: BrokerAddress, client_id: str, *, manual_ack: bool = Fals
     manual_ack : bool
         If true, the caller acknowledges messages.
     """
-    try:
+    with requires_extra("MQTT on Spark", "spark"):
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
-    except ImportError as error:
-        raise FencepostError(
-            "MQTT needs the package paho-mqtt; install it with: pip install 'fencepost[spark]'"
-        ) from error
     client = Client(
         CallbackAPIVersion.VERSION2,
         client_id=client_id,

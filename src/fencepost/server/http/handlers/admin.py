@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from importlib.metadata import version
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Struct
 from starlette.responses import PlainTextResponse, Response
 
+from fencepost import __version__
 from fencepost.engine.subscriptions import parse_expiry
 from fencepost.server.delivery.outbox import EndpointDelivery
 from fencepost.server.http.operations import Content, RequestContext, json_response, operation
@@ -132,7 +132,7 @@ async def prometheus(context: RequestContext) -> Response:
 async def health(context: RequestContext) -> Health:
     """Check that the server is up and can write."""
     await context.service.change(lambda _: None)
-    return Health("ok", version("fencepost"))
+    return Health("ok", __version__)
 
 
 _TEXT_FORMAT = "text/plain; version=0.0.4"

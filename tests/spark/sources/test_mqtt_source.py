@@ -317,8 +317,8 @@ def test_missing_packages_are_named(
         patch.setitem(sys.modules, "paho.mqtt.client", None)
         with pytest.raises(FencepostError, match=r"paho-mqtt.*pip install"):
             start_receiver(broker, tmp_path, "a")
+    monkeypatch.delattr(fps, "read_mqtt", raising=False)  # this loads it first
     monkeypatch.delitem(sys.modules, "fencepost.spark.sources.mqtt_source", raising=False)
-    monkeypatch.delattr(fps, "read_mqtt", raising=False)  # it may have been loaded before
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
     with pytest.raises(FencepostError, match=r"read_mqtt needs a newer version of pyspark"):
         _ = fps.read_mqtt

@@ -33,6 +33,7 @@ from fencepost.cli import file_commands
 from fencepost.cli import server_commands as serving
 from fencepost.cli.file_commands import AsJson
 from fencepost.cli.spark_commands import app as spark
+from fencepost.cli.warmup_command import warmup
 from fencepost.errors import FencepostError
 
 
@@ -205,55 +206,4 @@ def demo(
     demonstration.run(out, seed)
 
 
-@app.command(rich_help_panel=_TOOLS)
-def warmup(as_json: AsJson = False) -> None:
-    """Compile all kernels now and cache the machine code for later runs.
-
-    Without a warm-up, each kernel compiles when it is first called. A second
-    warm-up only loads the cached machine code. The cache is in the user's
-    cache folder, or in FENCEPOST_CACHE_DIR if that is set.
-
-    [bold]Examples[/bold]
-      fencepost warmup
-      FENCEPOST_CACHE_DIR=/var/cache/fencepost fencepost warmup --json
-    """
-    started = time.perf_counter()
-    from fencepost import warmup as operations
-    from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
-
-    background = operations.start_in_background()
-    todo = operations.steps()
-    if background is not None:  # later steps load its machine code; if it failed, they fail, too
-        todo.append(("steps of the background process", background.join))
-    todo += operations.background_steps()
-    with fewer_collections():
-        _run_steps("Compiling", todo)
-    seconds = time.perf_counter() - started
-    if as_json:
-        result = {"kernels": len(todo), "seconds": round(seconds, 3), "cache": str(cache_folder())}
-        typer.echo(json.dumps(result))
-    else:
-        typer.echo(f"{len(todo)} kernels ready in {seconds:.1f} s; kept in {cache_folder()}")
-
-
-def _run_steps(doing: str, todo: Sequence[tuple[str, Callable[[], None]]]) -> None:
-    """Run named steps with a progress bar, or with a line each if there is no terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        for number, (name, step) in enumerate(todo, start=1):
-            typer.echo(f"{doing} {number}/{len(todo)}: {name}", err=True)
-            step()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[step]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(doing, total=len(todo), step="")
-        for name, step in todo:
-            progress.update(task, step=name)
-            step()
-            progress.advance(task)
+app.command(rich_help_panel=_TOOLS)(warmup)

@@ -53,14 +53,9 @@ def compiled_kernels() -> list[str]:
     return list(_session.compiled)
 
 
-@contextmanager
-def silent() -> Iterator[None]:
-    """Let kernels compile in the body without saying so: the caller says it."""
-    before, _session.announces = _session.announces, False
-    try:
-        yield
-    finally:
-        _session.announces = before
+def announce_nothing() -> None:
+    """Compile without saying so from now on: the caller says it."""
+    _session.announces = False
 
 
 @contextmanager

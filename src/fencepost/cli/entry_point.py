@@ -9,11 +9,8 @@ are imported by the commands that use them, so that `fencepost --help` is fast.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -23,7 +20,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_group
@@ -31,14 +27,13 @@ from typer.main import get_group
 from fencepost.cli import client_commands as client
 from fencepost.cli import file_commands
 from fencepost.cli import server_commands as serving
-from fencepost.cli.file_commands import AsJson
 from fencepost.cli.spark_commands import app as spark
 from fencepost.cli.warmup_command import warmup
 from fencepost.errors import FencepostError
 
 
 class _Commands(TyperGroup):
-    """Commands that print a `FencepostError` or `OSError` as one red line and exit with code 1."""
+    """Commands that end with one line and an exit code if they are refused or interrupted."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -48,6 +43,9 @@ class _Commands(TyperGroup):
         except BrokenPipeError as error:
             _drop_output()
             raise typer.Exit(141) from error
+        except KeyboardInterrupt as error:
+            typer.echo(f"interrupted {error}".rstrip(), err=True)
+            raise typer.Exit(130) from error
         except (FencepostError, OSError) as error:
             line = Text(f"error: {error}", style="bold red")
             Console(stderr=True).print(line, soft_wrap=True)

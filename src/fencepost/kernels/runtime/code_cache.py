@@ -1,9 +1,9 @@
 """Compiled kernels on disk: read from any folder of code, and kept in the user's.
 
 Each form of a kernel, for arguments of certain types, has a file of its own, named after a hash of
-all that its code depends on. A file is renamed when it is complete, so readers see whole files only,
-and processes share no index that could become inconsistent. Processes that need the same kernel at
-the same time compile it once: the others wait for its lock.
+all that its code depends on. A file is renamed when it is complete, so readers see only whole
+files, and processes share no index that could become inconsistent. Processes that need the same
+kernel at the same time compile it once: the others wait for its lock.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class KernelCache:
         finally:
             fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, position)
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019 - kernels live as long as the process
+    @functools.cache  # noqa: B019 - kernels live as long as the process
     def _file_name(self, argument_types: tuple[Any, ...], form: Form) -> str:
         table = TypeTable()
         arguments = table.add_all(argument_types)

@@ -204,7 +204,9 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
             callee = descriptor.typemap[expression.func.name]
             if isinstance(callee, types.Dispatcher):
                 name = self.py_func.__qualname__
-                raise TypeError(f"{name} is no_refcount, but gets arrays from {callee}: use @kernel")
+                raise TypeError(
+                    f"{name} is no_refcount, but gets arrays from {callee}: use @kernel"
+                )
 
     def _from_file(
         self, content: CodeFile, arguments: tuple[Any, ...], form: Form

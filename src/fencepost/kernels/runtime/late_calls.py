@@ -46,9 +46,7 @@ _raised: dict[int, BaseException] = {}
 """By thread, what `_bind` raised: kept alive until the caller has set it."""
 
 
-def slot_of(
-    module: str, name: str, argument_types: tuple[Any, ...], kernel: Any = None
-) -> Slot:
+def slot_of(module: str, name: str, argument_types: tuple[Any, ...], kernel: Any = None) -> Slot:
     """Return the slot of a kernel, and let machine code refer to it."""
     digest = hashlib.sha256(repr(argument_types).encode()).hexdigest()[:24]
     symbol = f"{PREFIX}{module}.{name}.{digest}"
@@ -143,4 +141,3 @@ def _imported(slot: Slot) -> Any:
 
 
 llvm.add_symbol(_BIND, ctypes.cast(_bind, ctypes.c_void_p).value)
-

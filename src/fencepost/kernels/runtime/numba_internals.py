@@ -20,7 +20,7 @@ TESTED = ">=0.61,<0.69"
 try:
     import llvmlite.binding as llvm
     from llvmlite import ir
-    from numba.core import cgutils, sigutils, typing, types
+    from numba.core import cgutils, sigutils, types, typing
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Flags, compile_extra
     from numba.core.compiler_lock import global_compiler_lock

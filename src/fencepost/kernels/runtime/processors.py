@@ -1,7 +1,7 @@
-"""The processors that machine code is made for, and which of them this machine can stand in for.
+"""The processors that machine code is made for, and those whose code this machine can run.
 
-Machine code is kept apart by processor. Code that is compiled on demand is for the very processor of
-the machine. Code in a wheel is for a baseline, which many processors have the instructions of.
+Machine code is kept apart by processor. Code that is compiled on demand is for the very processor
+of the machine. Code in a wheel is for a baseline: instructions that many processors have.
 
 `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` together choose another processor, as Numba documents. The
 features then also bound what is loaded: code that needs an instruction which they lack is not.
@@ -56,13 +56,18 @@ BASELINES = {
 }
 """By machine, the processors that wheels have code for, the best first."""
 
-_native_only = False
+
+@dataclass
+class _Choice:
+    native_only: bool = False
 
 
-def use_native_code_only(native_only: bool = True) -> None:
+_choice = _Choice()
+
+
+def use_native_code_only() -> None:
     """Ignore code for baselines from now on, so that code for this very processor is compiled."""
-    global _native_only
-    _native_only = native_only
+    _choice.native_only = True
     usable_processors.cache_clear()
 
 
@@ -90,7 +95,7 @@ def compiled_processor() -> Processor:
 def usable_processors() -> tuple[Processor, ...]:
     """Return the processors whose code this process may run, the best first."""
     compiled = compiled_processor()
-    if _native_only:
+    if _choice.native_only:
         return (compiled,)
     features = host_features()
     baselines = [each for each in _baselines() if each.features <= features]

@@ -45,9 +45,9 @@ class TypeTable:
             return ["record", fields, type.size, type.aligned]
         if isinstance(type, types.BaseNamedTuple):
             owner = type.instance_class
-            return [
-                "named tuple", owner.__module__, owner.__qualname__, owner._fields, self.add_all(type)
-            ]  # fmt: skip
+            fields = list(owner._fields)
+            name = owner.__qualname__
+            return ["named tuple", owner.__module__, name, fields, self.add_all(type)]
         if isinstance(type, types.BaseTuple):
             return ["tuple", self.add_all(type)]
         if isinstance(type, types.ListType):

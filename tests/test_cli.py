@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -30,30 +29,6 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None
     parent, _, child = name.rpartition(".")
     if parent in sys.modules:
         monkeypatch.setattr(sys.modules[parent], child, module, raising=False)
-
-
-@pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Stub two kernels. Return the list to which each adds its name when it compiles."""
-    compiled: list[str] = []
-    steps = [
-        ("orient", lambda: compiled.append("orient")),
-        ("boxes", lambda: compiled.append("boxes")),
-    ]
-    stand_in(
-        monkeypatch,
-        "fencepost.warmup",
-        steps=lambda: steps[:1],
-        background_steps=lambda: steps[1:],
-        start_in_background=lambda: None,
-    )
-    stand_in(
-        monkeypatch,
-        "fencepost.kernels.runtime.compilation",
-        cache_folder=lambda: tmp_path / "kernels-1",
-        fewer_collections=nullcontext,
-    )
-    return compiled
 
 
 @pytest.fixture
@@ -172,40 +147,6 @@ class TestDemo:
             runner.invoke(entry_point.app, ["demo", "--out", "here", "--seed", "7"]).exit_code == 0
         )
         assert calls == [(Path("demo-out"), 0), (Path("here"), 7)]
-
-
-class TestWarmup:
-    def test_runs_every_step_with_a_line_each(self, kernels: list[str], tmp_path: Path) -> None:
-        result = runner.invoke(entry_point.app, ["warmup"])
-        assert result.exit_code == 0
-        assert kernels == ["orient", "boxes"]
-        assert result.stderr.splitlines() == ["Compiling 1/2: orient", "Compiling 2/2: boxes"]
-        assert result.stdout.startswith("2 kernels ready in ")
-        assert str(tmp_path / "kernels-1") in result.stdout
-
-    def test_waits_for_the_background_process(
-        self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        background = SimpleNamespace(join=lambda: kernels.append("joined"))
-        module = sys.modules["fencepost.warmup"]
-        monkeypatch.setattr(module, "start_in_background", lambda: background)
-        assert runner.invoke(entry_point.app, ["warmup"]).exit_code == 0
-        assert kernels == ["orient", "joined", "boxes"]
-
-    def test_shows_a_bar_on_a_terminal(
-        self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        result = runner.invoke(entry_point.app, ["warmup"], env={"TERM": "xterm", "NO_COLOR": None})
-        assert result.exit_code == 0
-        assert kernels == ["orient", "boxes"]
-        assert "Compiling 1/2: orient" not in result.stderr
-
-    def test_json(self, kernels: list[str], tmp_path: Path) -> None:
-        result = runner.invoke(entry_point.app, ["warmup", "--json"])
-        answer = json.loads(result.stdout)
-        assert answer.pop("seconds") >= 0
-        assert answer == {"kernels": 2, "cache": str(tmp_path / "kernels-1")}
 
 
 @pytest.mark.usefixtures("relate_benchmark")

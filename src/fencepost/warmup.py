@@ -7,11 +7,8 @@ of every kind. `tests/test_warmup.py` finds kernels that Python calls and the wa
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from fencepost.engine.index_registry import INDEXES
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.relate import relate_pairs
 from fencepost.engine.simplify import simplify_many
-from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
+from fencepost.kernels.runtime.compile_session import compiled_kernels
 from fencepost.papers.regions.adapter import relate_by_samples
 from fencepost.papers.spatiotextual.trees import build
 from fencepost.saferegion.safe_regions import SafeRegions
@@ -49,44 +46,33 @@ _MANY_IDS = 2**17 + 1  # so many ids are not kept as Python objects
 
 
 def steps() -> list[Step]:
-    """Return the named steps of this process; the first need no geometry kernels."""
-    return [
-        ("tables of events", _tables),
-        ("composites", _composites),
-        ("subscriptions in the memtable", _subscriptions),
-        ("segments, built and memory-mapped", _segments),
-        ("subscriptions from columns", _columns),
-        ("trackers and safe regions", _moving),
-        ("simplification", _simplify),
-    ]
+    """Return the named steps, those that take longest to compile first.
 
-
-def background_steps() -> list[Step]:
-    """Return the named steps of the background process: geometry, then the published systems."""
+    They can run in several processes at once, as a process waits for kernels that another compiles.
+    """
     systems = [name for name in INDEXES if name not in ("auto", "reference")]
     return [
+        ("segments, built and memory-mapped", _segments),
         ("relations", _relations),
         ("distances", _distances),
+        ("composites", _composites),
+        ("subscriptions in the memtable", _subscriptions),
         *((f"the index {name}", lambda name=name: _published(name)) for name in systems),
+        ("trackers and safe regions", _moving),
+        ("tables of events", _tables),
+        ("subscriptions from columns", _columns),
+        ("simplification", _simplify),
         ("sampled relations", _sampled),
         ("keyword-first trees and token orders", _orders),
     ]
 
 
-def run_background_steps() -> None:
-    """Run every step of the background process."""
-    with fewer_collections():
-        for _, step in background_steps():
-            step()
-
-
-def start_in_background() -> BaseProcess | None:
-    """Start the background process if nothing is compiled yet and a second processor exists."""
-    if any(cache_folder().iterdir()) or (os.cpu_count() or 1) < 2:
-        return None
-    process = get_context("spawn").Process(target=run_background_steps, daemon=True)
-    process.start()
-    return process
+def run_step(number: int) -> int:
+    """Run a step by its number in `steps()`. Return how many kernels were compiled for it."""
+    _, step = steps()[number]
+    before = len(compiled_kernels())
+    step()
+    return len(compiled_kernels()) - before
 
 
 # -------------------------------------------------------------------- subscriptions and events

@@ -9,11 +9,8 @@ are imported by the commands that use them, so that `fencepost --help` is fast.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -22,7 +19,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_group
@@ -31,14 +27,14 @@ from fencepost import __version__
 from fencepost.cli import client_commands as client
 from fencepost.cli import file_commands
 from fencepost.cli import server_commands as serving
-from fencepost.cli.file_commands import AsJson
 from fencepost.cli.spark_commands import app as spark
+from fencepost.cli.warmup_command import warmup
 from fencepost.errors import FencepostError
 from fencepost.extras import requires_extra
 
 
 class _Commands(TyperGroup):
-    """Commands that print a `FencepostError` or `OSError` as one red line and exit with code 1."""
+    """Commands that end with one line and an exit code if they are refused or interrupted."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -48,6 +44,9 @@ class _Commands(TyperGroup):
         except BrokenPipeError as error:
             _drop_output()
             raise typer.Exit(141) from error
+        except KeyboardInterrupt as error:
+            typer.echo(f"interrupted {error}".rstrip(), err=True)
+            raise typer.Exit(130) from error
         except (FencepostError, OSError) as error:
             line = Text(f"error: {error}", style="bold red")
             Console(stderr=True).print(line, soft_wrap=True)
@@ -211,55 +210,4 @@ def demo(
     demonstration.run(out, seed)
 
 
-@app.command(rich_help_panel=_TOOLS)
-def warmup(as_json: AsJson = False) -> None:
-    """Compile all kernels now and cache the machine code for later runs.
-
-    Without a warm-up, each kernel compiles when it is first called. A second
-    warm-up only loads the cached machine code. The cache is in the user's
-    cache folder, or in FENCEPOST_CACHE_DIR if that is set.
-
-    [bold]Examples[/bold]
-      fencepost warmup
-      FENCEPOST_CACHE_DIR=/var/cache/fencepost fencepost warmup --json
-    """
-    started = time.perf_counter()
-    from fencepost import warmup as operations
-    from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
-
-    background = operations.start_in_background()
-    todo = operations.steps()
-    if background is not None:  # later steps load its machine code; if it failed, they fail, too
-        todo.append(("steps of the background process", background.join))
-    todo += operations.background_steps()
-    with fewer_collections():
-        _run_steps("Compiling", todo)
-    seconds = time.perf_counter() - started
-    if as_json:
-        result = {"kernels": len(todo), "seconds": round(seconds, 3), "cache": str(cache_folder())}
-        typer.echo(json.dumps(result))
-    else:
-        typer.echo(f"{len(todo)} kernels ready in {seconds:.1f} s; kept in {cache_folder()}")
-
-
-def _run_steps(doing: str, todo: Sequence[tuple[str, Callable[[], None]]]) -> None:
-    """Run named steps with a progress bar, or with a line each if there is no terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        for number, (name, step) in enumerate(todo, start=1):
-            typer.echo(f"{doing} {number}/{len(todo)}: {name}", err=True)
-            step()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[step]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(doing, total=len(todo), step="")
-        for name, step in todo:
-            progress.update(task, step=name)
-            step()
-            progress.advance(task)
+app.command(rich_help_panel=_TOOLS)(warmup)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fencepost.kernels.geometry.edge_trees import new_tree_scratch
     from fencepost.kernels.geometry.planar_distance import NO, UNSURE, YES
     from fencepost.kernels.match.segment_search import EventArrays
-    from fencepost.kernels.runtime.compilation import cache_folder, kernel
+    from fencepost.kernels.runtime.code_folders import cache_folder
+    from fencepost.kernels.runtime.compilation import kernel
     from fencepost.kernels.runtime.simd import WIDTH
     from fencepost.kernels.runtime.struct_references import arrays_of, struct_ref
 
@@ -46,7 +47,7 @@ _MODULE_OF = {
     "YES": "geometry.planar_distance",
     "EventArrays": "match.segment_search",
     "arrays_of": "runtime.struct_references",
-    "cache_folder": "runtime.compilation",
+    "cache_folder": "runtime.code_folders",
     "kernel": "runtime.compilation",
     "new_tree_scratch": "geometry.edge_trees",
     "struct_ref": "runtime.struct_references",

@@ -14,14 +14,13 @@ import numba
 import numpy as np
 import pytest
 
-from fencepost.kernels import kernel, struct_ref
-from fencepost.kernels.runtime import compilation, numba_internals
-from fencepost.kernels.runtime.compilation import no_refcount, outlined
+from fencepost.kernels import cache_folder, kernel, struct_ref
+from fencepost.kernels.runtime import numba_internals
+from fencepost.kernels.runtime.compilation import no_refcount
 
 ROOT = Path(__file__).parents[3]
 
 
-@outlined
 @no_refcount
 def first_of(array: Any) -> Any:
     return array[0]
@@ -39,45 +38,58 @@ def result_of(dispatcher: Any) -> Any:
     return result
 
 
-# By object: the attributes that `compiling` and `handles` read or replace.
+# By object: the attributes that modules of `kernels.runtime` read, call or replace.
 READ = [
     (
         "dispatcher",
         lambda kernel: kernel,
-        ["_cache", "add_overload", "compile", "get_call_template", "overloads", "targetctx"],
-    ),
-    (
-        "compile result",
-        result_of,
-        ["entry_point", "fndesc", "library", "signature"],
+        [
+            "_compiling_counter", "add_overload", "fold_argument_types", "overloads", "py_func",
+            "targetctx", "targetdescr", "targetoptions", "typingctx",
+        ],
     ),
     (
         "function descriptor",
         lambda kernel: result_of(kernel).fndesc,
-        ["calltypes", "llvm_func_name", "mangled_name", "typemap"],
+        [
+            "args", "env_name", "llvm_cpython_wrapper_name", "llvm_func_name", "mangled_name",
+            "modname", "qualname", "calltypes", "typemap",
+        ],
     ),
     (
         "code library",
         lambda kernel: result_of(kernel).library,
-        ["_final_module", "_get_module_for_linking", "get_pointer_to_function"],
+        [
+            "_ensure_finalized", "_finalize_final_module", "_final_module", "_finalized",
+            "_get_compiled_object", "_get_module_for_linking", "_linking_libraries",
+            "_raise_if_finalized", "_set_compiled_object", "enable_object_caching",
+            "get_pointer_to_function",
+        ],
     ),
     (
         "target context",
         lambda kernel: kernel.targetctx,
-        ["codegen", "insert_user_function", "remove_user_function"],
+        ["_defns", "call_conv", "codegen", "get_executable", "get_python_api",
+         "insert_user_function", "refresh"],
     ),
     (
-        "engine",
-        lambda kernel: kernel.targetctx.codegen()._engine,
-        ["_defined_symbols"],
+        "call conventions",
+        lambda kernel: kernel.targetctx.call_conv,
+        ["call_function", "get_function_type", "return_status_propagate"],
     ),
     (
-        "cache",
-        lambda kernel: kernel._cache,
-        ["_cache_file", "_impl", "load_overload", "save_overload"],
+        "code generator",
+        lambda kernel: kernel.targetctx.codegen(),
+        ["_engine", "create_library", "set_env"],
     ),
-    ("cache implementation", lambda kernel: kernel._cache._impl, ["locator", "rebuild", "reduce"]),
-]
+    ("engine", lambda kernel: kernel.targetctx.codegen()._engine, ["_defined_symbols"]),
+    ("environments", lambda kernel: numba_internals.Environment, ["_memo"]),
+    (
+        "flags",
+        lambda kernel: numba_internals.Flags(),
+        ["no_compile", "no_cfunc_wrapper", "no_cpython_wrapper"],
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -135,4 +147,4 @@ def test_a_tested_version_is_no_warning() -> None:
 
 
 def test_machine_code_of_versions_lies_apart() -> None:
-    assert f"numba{numba.__version__}" in compilation.cache_folder().name
+    assert f"numba{numba.__version__}" in cache_folder().name

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geodesic.edge_distance import edge_motion
 from fencepost.kernels.geodesic.geodesics import geodesic
@@ -35,7 +36,7 @@ _MAX_DEPTH = 128  # exceeds the halvings of two edges of any length
 _FIELDS = 9
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 2))
 @kernel
 def farthest_bracket(g, a, h, b, search, stack):
     """Return bounds (low, high) of the distance of the farthest points of shapes a of g and b of h.

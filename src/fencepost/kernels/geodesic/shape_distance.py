@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geodesic.edge_distance import (
     Search,
@@ -130,7 +131,7 @@ def distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
     return high
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def centroids_within_wgs84(g, a, h, b, d):
     """Return whether the centroids of shapes a of g and b of h are less than d metres apart.
@@ -166,7 +167,7 @@ def _distance_bracket(g, a, h, b, search, scratch):
     return _edges_to_edges(g, a, h, b, search, scratch)
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 2))
 @no_refcount
 def _points_to_points(g, a, h, b, search):
     low = high = np.inf
@@ -188,7 +189,7 @@ def _points_to_points(g, a, h, b, search):
     return low, high
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 2))
 @no_refcount
 def _points_to_edges(g, a, h, b, search, scratch):
     low = high = np.inf
@@ -225,7 +226,7 @@ def _points_to_edges(g, a, h, b, search, scratch):
     return low, high
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 2))
 @no_refcount
 def _edges_to_edges(g, a, h, b, search, scratch):
     if any_chain_within(g, a, h, b, scratch.stack) or any_chain_within(h, b, g, a, scratch.stack):

@@ -8,6 +8,7 @@ bound returns `UNDECIDED`, and the caller decides exactly.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geometry.de9im import OVERLAPS
 from fencepost.kernels.geometry.edge_trees import (
@@ -36,7 +37,7 @@ _MAX_REGION_VERTICES = 40  # a tree is faster for regions of more vertices
 _MAX_SIDE_TESTS = 2048  # vertices times edges; two trees are faster for more tests
 
 
-@outlined
+@outlined(returns=types.float64[:, ::1])
 @kernel
 def collect_edges(g, a, width, height):
     """Return the edges of an area: ends, direction, and the error bound of side tests.
@@ -159,7 +160,7 @@ def _slab(y0, y1, y):
     return 0 if not place > 0.0 else _SLABS - 1 if place >= _SLABS - 1.0 else np.int64(place)
 
 
-@outlined
+@outlined(returns=types.int32[::1])
 @kernel
 def build_slabs(g, a, edges):
     """Divide an area's box into horizontal slabs, and list the edges in each.
@@ -223,7 +224,7 @@ def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, 
     return CLEAR if clear else UNDECIDED
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def relate_by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
     """Relate the edges near[low:high] to the boundary of an area, within a window.

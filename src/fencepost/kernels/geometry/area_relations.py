@@ -10,6 +10,7 @@ or a shared edge has both interiors on one side.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geometry.boundary_contacts import (
     ALONG_NEXT,
@@ -135,7 +136,7 @@ def _is_overlap_decided(facts):
     )
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def area_relation(g, a, h, b, scratch):
     """Return the relation of two areas, compiled out of line for kernels that do more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geometry.area_relations import area_relation
 from fencepost.kernels.geometry.de9im import DISJOINT, relation_of_matrix
@@ -42,7 +43,7 @@ def fills_its_box(g, a):
     return True
 
 
-@outlined
+@outlined(returns=types.boolean)
 @kernel
 def meets_box(g, a, box, scratch):
     """Return whether a geometry has a point in common with a box."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.edge_trees import (
@@ -179,7 +180,7 @@ def _points_to_points(g, a, h, b, near_limit, far_limit):
     return low, high
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 2))
 @no_refcount
 def _points_to_edges(g, a, h, b, near_limit, far_limit, scratch):
     low = high = np.inf
@@ -211,7 +212,7 @@ def _points_to_edges(g, a, h, b, near_limit, far_limit, scratch):
     return low, high
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 2))
 @no_refcount
 def _edges_to_edges(g, a, h, b, near_limit, far_limit, scratch):
     if any_chain_within(g, a, h, b, scratch.stack) or any_chain_within(h, b, g, a, scratch.stack):
@@ -465,7 +466,7 @@ def closer_than(ax, ay, a_error, bx, by, b_error, d):
     return NO if value - error >= d else UNSURE
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.float64, 3))
 @no_refcount
 def centroid(g, a):
     """Return (x, y, error): the centroid of shape a of g, and a bound of its distance from (x, y).

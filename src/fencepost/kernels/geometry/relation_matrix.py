@@ -12,6 +12,8 @@ follows the collinear edges of the other shape from one end of the edge to the o
 
 from __future__ import annotations
 
+from numba import types
+
 from fencepost.kernels.geometry.boundary_contacts import (
     INTO,
     OUT_OF,
@@ -59,7 +61,7 @@ def compute_matrices(g, h, first, second, full_matrix, scratch, out):
         )
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def compute_matrix(g, a, h, b, full_matrix, scratch):
     """Return the matrix of two shapes, not both areas; 0 if either row has no usable geometry."""
@@ -123,7 +125,7 @@ END_ON = 32  # lies on its boundary
 END_OUT = 64  # lies in its exterior
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def line_area_matrix(g, a, h, b, full_matrix, scratch):
     """Return the matrix of lines and an area. Unless `full_matrix`, EB is set without a test."""
@@ -260,7 +262,7 @@ def _direction_fact(direction):
     return INNER_OUT if direction == OUT_OF else INNER_ALONG
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def line_matrix(g, a, h, b, scratch):
     """Return the matrix of two sets of lines."""

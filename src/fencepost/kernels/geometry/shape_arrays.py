@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -108,6 +109,10 @@ class ShapeArrays(NamedTuple):
     shapes: NDArray[np.void]  # SHAPE
     nodes: NDArray[np.void]  # NODE
     touches: NDArray[np.void]  # TOUCHING
+
+
+_DTYPES = (np.float64, np.float64, np.uint8, CHAIN_DTYPE, SHAPE_DTYPE, NODE_DTYPE, TOUCH_DTYPE)
+SHAPE_ARRAYS_TYPE = numba.typeof(ShapeArrays(*(np.empty(0, dtype) for dtype in _DTYPES)))
 
 
 @kernel

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geometry.edge_trees import TreeScratch, chains_of
 from fencepost.kernels.geometry.shape_arrays import (
     CHAIN_DTYPE,
     NODE_DTYPE,
+    SHAPE_ARRAYS_TYPE,
     SHAPE_DTYPE,
     STACK_SIZE,
     TOUCH_DTYPE,
@@ -105,7 +107,7 @@ def lay_out_points(x, y):
     )
 
 
-@outlined
+@outlined(returns=types.Tuple((SHAPE_ARRAYS_TYPE, types.boolean)))
 @kernel
 def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, max_x, max_y):
     """Lay out shapes whose points are (n, 2). Return the arrays, and whether they are usable.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geometry.boundary_contacts import (
     INTO,
@@ -57,7 +58,7 @@ from fencepost.kernels.geometry.shape_arrays import (
 from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def check_areas(g, defect, place, contacts, scratch):
     """Check every area of g that has no defect yet. Return the number of contacts.
@@ -83,7 +84,7 @@ def check_areas(g, defect, place, contacts, scratch):
     return count
 
 
-@outlined
+@outlined(returns=types.Tuple((types.int64, types.float64, types.float64, types.int64)))
 @kernel
 def find_contacts(g, s, contacts, count, scratch):
     """Return the first defect of an area's rings as (code, x, y), and the count of contacts."""
@@ -336,7 +337,7 @@ def _runs_clockwise(g, s, c):
     return not _is_shell(g, first, c)
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def mark_line_ends(g, contacts, count, stack):
     """Mark the boundary of every set of lines in g by the mod-2 rule. Return the count of contacts.

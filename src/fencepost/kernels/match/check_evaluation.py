@@ -7,6 +7,7 @@ geometries) lie in arrays of the segment, and the record has their row.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from fencepost.kernels.geodesic.shape_distance import (
     centroids_within_wgs84,
@@ -80,7 +81,7 @@ NO, YES, UNKNOWN, TOO_CLOSE = 0, 1, 2, 3
 NO_LIST, ITEMS, TEXT = 0, 1, 2  # kinds of list attributes; bits in a mask of accepted kinds
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def check_all(segment, events, string_id, item_id, e, f, scratch):
     """Evaluate filter f for event e: YES, NO, or TOO_CLOSE.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.edge_trees import TreeScratch
@@ -94,7 +95,7 @@ class ScratchSizes(NamedTuple):
     hits: int
 
 
-@outlined
+@outlined(returns=types.NamedUniTuple(types.int64, 7, ScratchSizes))
 @no_refcount
 def required_sizes(segment, events):
     """Return the sizes needed to match events with a segment, both struct references."""
@@ -118,7 +119,7 @@ def required_sizes(segment, events):
     )
 
 
-@outlined
+@outlined(returns=types.boolean)
 @no_refcount
 def is_large_enough(scratch_ref, sizes):
     """Return whether the arrays behind a struct reference have these sizes."""
@@ -134,7 +135,7 @@ def is_large_enough(scratch_ref, sizes):
     )
 
 
-@outlined
+@outlined(returns=types.none)
 @kernel
 def grow(scratch_ref, sizes):
     """Replace the arrays behind a struct reference by ones that have at least these sizes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.box_contact import fills_its_box, meets_box
@@ -40,7 +41,7 @@ class PostingMatches(NamedTuple):
     stops: NDArray[np.int64]  # (BATCH_EVENTS + 1, 2): where event k - 1 ends in both arrays
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def find_posting_matches(
     segment,
@@ -82,7 +83,7 @@ def find_posting_matches(
     return stop
 
 
-@outlined
+@outlined(returns=types.none)
 @no_refcount
 def _sort_by_event(scratch, hit_count, events, stops, is_sorted):
     """Order hits by event, and write to `stops` where the hits of each event end.
@@ -107,7 +108,7 @@ def _sort_by_event(scratch, hit_count, events, stops, is_sorted):
         stops[event, 0] += 1  # from the event's first hit to its end
 
 
-@outlined
+@outlined(returns=types.none)
 @no_refcount
 def _decide(
     postings, filter_subscription, events, item_id, word_string_keys, begin, stop, hit_count,

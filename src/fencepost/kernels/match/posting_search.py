@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Positions
@@ -85,7 +86,7 @@ class PostingScratch(NamedTuple):
     # up to this many entries, events are searched one by one
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def find_hits(
     postings,
@@ -577,7 +578,7 @@ def _prefetch_block(boxes, k):
     prefetch(boxes, 4 * k + 63)
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def search_boxes(boxes, first, count, nodes, node, a, b, c, d, stack, out, max_rows):
     """Write to `out` the numbers, from 0, of the boxes first:first + count that meet a, b, c, d.

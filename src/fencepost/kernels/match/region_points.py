@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.point_location import relate_point_exactly, relate_point_to_ring
@@ -52,7 +53,7 @@ def new_point_scratch() -> PointScratch:
     )
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def find_points(segment, events, begin, stack, scratch):
     """Find the subscriptions and filters whose regions match a batch of events.
@@ -72,7 +73,7 @@ def find_points(segment, events, begin, stack, scratch):
     return begin
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def find_point(segment, geometry, x, y, stack, scratch, out):
     """Write to `out` the subscriptions whose regions match one event, a point.

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.area_edges import (
@@ -108,7 +109,7 @@ _EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
 _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def walk(regions, tree, g, a, h, scratch, out, hits):
     """Append to `out` the owners of a tree's regions that match. Return the new number of owners.
@@ -128,7 +129,7 @@ def walk(regions, tree, g, a, h, scratch, out, hits):
 # --------------------------------------------------------------------------------- events of areas
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, hits):
     """Append the owners of tree regions that match an event that is an area."""
@@ -326,7 +327,7 @@ def _possible_relations(shapes, a, x0, y0, x1, y1):
     )
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def _search_large_by_area(regions, tree, g, a, edges, slabs, h, scratch, out, hits):
     """Append the owners of large regions that match an event that is an area."""
@@ -449,7 +450,7 @@ def _contains_first_point(g, a, edges, slabs, h, shape, stack):
 # --------------------------------------------------------------------- events of points and lines
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def _walk_thin(regions, tree, g, a, h, scratch, out, hits):
     """Append the owners of tree regions that match an event of points or lines.
@@ -519,7 +520,7 @@ def _thin_relation(g, a, h, b, scratch):
     return relation_of_matrix(compute_matrix(g, a, h, b, 0, scratch))
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def _search_large_by_thin(regions, tree, g, a, h, scratch, out, hits):
     """Append the owners of large regions that match an event of points or lines."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
@@ -153,7 +154,7 @@ def match_events(segments, events_ref, scratch_ref, now, version):
     return scratch.results[:result_count].copy(), stops, scratch.uncertain[:uncertain_count].copy()
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.int64, 2))
 @kernel
 def match_segments(segments, events_ref, scratch_ref, now, version, stops):
     """Match like `match_events`, but leave results and uncertain filters in the scratch.
@@ -186,7 +187,7 @@ def match_segments(segments, events_ref, scratch_ref, now, version, stops):
     return result_count, uncertain_count
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.int64, 2))
 @kernel
 def _match_segment(
     segment, s, events, keys, scratch_ref, now, version, result_count, uncertain_count, stops
@@ -254,7 +255,7 @@ def _grow_results(scratch_ref, max_results, result_count, uncertain_count):
     )
 
 
-@outlined
+@outlined(returns=types.UniTuple(types.int64, 3))
 @no_refcount
 def _match_from(
     segment, s, events, keys, scratch_ref, now, version, result_count, uncertain_count, stops, first
@@ -608,7 +609,7 @@ def _has_other_paths(segment):
     )
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def _append_regions(segment, events, e, direct, scratch, out, count):
     """Append what event e finds in the direct region trees, or in the others.
@@ -654,7 +655,7 @@ def look_up(segment_ref, text, start, stop, out):
     look_up_all(segment_ref.arrays.vocabulary, text, start, stop, out)
 
 
-@outlined
+@outlined(returns=types.int64)
 @no_refcount
 def _append_candidates(segment, events, string_id, e, version, scratch, out, count):
     """Append the filters that event e finds by all paths but postings and regions.

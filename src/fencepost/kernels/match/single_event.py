@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_layout import lay_out_unchecked
@@ -84,7 +85,7 @@ def match_one(context_ref, xy, chain_start, chain_part, shape_chain, dimension, 
     return _match_segments(context, _with_shapes(context.events.arrays, shapes), now, version)
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def _match_regions(context, x, y, now, version):
     """Match a point if all filters stand under regions: from the trees straight to the answer.
@@ -180,7 +181,7 @@ def split_joined_items(joined, text, item_start):
     joined[1] = joined[0]
 
 
-@outlined
+@outlined(returns=types.int64)
 @kernel
 def _match_segments(context, events, now, version):
     """Match an event as a batch of one, and copy the results to `answer`."""

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Bytes, Ints
@@ -170,7 +171,7 @@ def _double_slots(slots, hashes):
     return slots
 
 
-@outlined
+@outlined(returns=types.none)
 @no_refcount
 def look_up_all(vocabulary, text, start, stop, out):
     """Write to `out` the number of each word text[start[k]:stop[k]], or `UNKNOWN`.

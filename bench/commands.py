@@ -149,6 +149,35 @@ def regions(
     _run_figures("papers.regions", figure or RegionsFigure, out, as_json, **options)
 
 
+@app.command("start")
+def start(
+    wheel: Annotated[Path, typer.Option(help="The wheel of Fencepost, from `make wheel`.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the checkout.")] = False,
+    out: Out = Path("bench/results/start"),
+    as_json: AsJson = False,
+) -> None:
+    """Time the first answer of a new process, beside SedonaDB and DuckDB.
+
+    Makes two fresh environments with pip: one with the wheel, one with the
+    peers. The checkout is measured as well: it compiles its kernels.
+
+    [bold]Examples[/bold]
+      fencepost bench start --wheel dist/fencepost-*.whl
+      fencepost bench start --wheel dist/fencepost-*.whl --quick --json
+    """
+    from bench import report
+    from bench.start import run as start_run
+
+    result = start_run.run(wheel, quick)
+    report.write(result, out)
+    if as_json:
+        typer.echo(json.dumps(report.plain(result), indent=2))
+    else:
+        console = Console()
+        console.print(report.render(result, console))
+        typer.echo(f"Written to {out}", err=True)
+
+
 @app.command("turns")
 def turns(
     base: Annotated[str, typer.Option(help="Revision to compare with: a commit or a tag.")],

@@ -106,6 +106,12 @@ class TestFolders:
         assert lines_of(done) == NONE
         assert done.stderr == ""
 
+    def test_code_in_the_package_for_other_versions_is_named(self, package: Path) -> None:
+        (package / "fencepost" / "machine_code" / "python3.99-numba0.1").mkdir(parents=True)
+        done = run(package, REPORT)
+        assert lines_of(done) == ALL
+        assert "has compiled kernels for python3.99-numba0.1; this is python3." in done.stderr
+
     def test_a_cache_that_cannot_be_written_is_read(self, tmp_path: Path) -> None:
         assert lines_of(run(tmp_path, REPORT)) == ALL
         _make_read_only(tmp_path / "cache")

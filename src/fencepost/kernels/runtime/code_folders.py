@@ -65,6 +65,14 @@ def writable_folder() -> Path | None:
     return None
 
 
+def other_versions_shipped() -> list[str]:
+    """Return the versions that the installed package has code for, if this is none of them."""
+    if not SHIPPED_FOLDER.is_dir():
+        return []
+    versions = sorted(path.name for path in SHIPPED_FOLDER.iterdir())
+    return [] if VERSIONS in versions else versions
+
+
 def forget_folders() -> None:
     """Look at the environment and the disk again when a folder is next asked for."""
     readable_folders.cache_clear()

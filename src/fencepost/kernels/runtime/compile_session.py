@@ -8,7 +8,6 @@ it. On a terminal a line then shows which kernel is compiled; a notebook shows i
 from __future__ import annotations
 
 import gc
-import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-LOGGER = logging.getLogger("fencepost")
+from fencepost.kernels.runtime.code_folders import LOGGER, VERSIONS, other_versions_shipped
 
 _ANNOUNCEMENT = (
     "Compiling kernels for this processor, once: about half a minute before the first match, two"
@@ -87,7 +86,7 @@ def _show(name: str) -> None:
         return
     if not _session.announced:
         _session.announced = True
-        LOGGER.warning(_ANNOUNCEMENT)
+        LOGGER.warning("%s%s", _ANNOUNCEMENT, _why_not_shipped())
     text = f"Compiling kernel {len(_session.compiled) + 1}: {name}"
     if _notebook():
         if _session.display is None:
@@ -97,6 +96,15 @@ def _show(name: str) -> None:
     elif sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"{_ERASE_LINE}{text[:78]}")
         sys.stderr.flush()
+
+
+def _why_not_shipped() -> str:
+    """Return which versions the code in the package is for, if these are others."""
+    shipped = other_versions_shipped()
+    if not shipped:
+        return ""
+    names = " and ".join(shipped)
+    return f" (The installed package has compiled kernels for {names}; this is {VERSIONS}.)"
 
 
 def _clear() -> None:

@@ -1,12 +1,22 @@
-# Targets create `.venv`, with the versions pinned in constraints.txt, when they need it.
+# Targets create `.venv`, with the versions pinned in constraints.txt, when they need it: the
+# demonstration installs what it needs, everything else all that the tests need.
 
 PYTHON  ?= python3
 WORKERS ?= 2
 PIP_VERSION := 26.3
 
-BIN   := .venv/bin
-READY := .venv/.ready
-PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
+BIN := .venv/bin
+# Stamps, each written last, so that an interrupted set-up starts again.
+CREATED := .venv/.venv-created
+DEMO    := .venv/.demo
+READY   := .venv/.ready
+RELEASE := .venv/.release
+
+# Python compiles a module when it first imports it, so installing need not compile all of them.
+# PySpark has no wheel: pip builds one, in a third of the time if it does not compress it.
+PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq
+INSTALL := $(PIP) install --no-compile -c constraints.txt --build-constraint constraints.txt \
+  --config-settings=--build-option=--compression=stored
 
 # Some tests need an MQTT broker, some a browser, and one a PostGIS server. These are installed if
 # possible (as root, with apt-get); otherwise the tests are skipped, with a message.
@@ -24,7 +34,7 @@ POSTGIS := dpkg -s postgresql-15-postgis-3 >/dev/null 2>&1 \
   || echo "PostGIS is missing and cannot be installed: its test will be skipped"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format-check lint types layers fmt bench clean distclean
+.PHONY: help setup demo test test-all check format-check lint types layers fmt bench wheel release-check clean distclean
 
 help:  ## Show this list
 	@echo "Fencepost targets (the first one that needs .venv creates it):"
@@ -34,8 +44,8 @@ help:  ## Show this list
 
 setup: $(READY)  ## Create .venv with pinned versions
 
-demo: $(READY)  ## Run the demonstration, which writes demo-out/
-	@$(BIN)/fencepost warmup
+demo: $(DEMO)  ## Run the demonstration, which writes demo-out/
+	@echo "== running the demonstration on local Spark"
 	@$(BIN)/fencepost demo
 
 # The longest groups of tests start first, so that both workers end together.
@@ -78,6 +88,13 @@ layers: $(READY)
 	@echo "== layers"
 	@$(BIN)/lint-imports --no-logo
 
+wheel: $(RELEASE)  ## Build the source distribution, and a wheel with compiled kernels, in dist/
+	@rm -rf dist
+	@PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m tools.build_wheel --out dist
+
+release-check: wheel  ## Install dist/ in fresh environments, and try what users do first
+	@$(BIN)/python -m tools.release_check dist
+
 clean:  ## Remove caches and generated files, but not .venv
 	rm -rf demo-out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find bench src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -85,17 +102,33 @@ clean:  ## Remove caches and generated files, but not .venv
 distclean: clean  ## Remove .venv, too
 	rm -rf .venv
 
-# The stamp is written last, so an interrupted set-up starts again.
-$(READY): pyproject.toml constraints.txt
+$(CREATED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Fencepost needs Python 3.11 or newer; '$(PYTHON) --version' printed: $$($(PYTHON) --version 2>&1)" >&2; \
 	  echo "Choose another Python: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
 	  exit 1; }
-	@echo "Setting up .venv (a minute or more, once) ..."
+	@echo "== creating .venv"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) install pip==$(PIP_VERSION)
-	@echo "  installing the pinned packages ..."
-	@$(PIP) install -c constraints.txt --build-constraint constraints.txt \
-	  --group dev -e '.[spark,server,plot,bench]'
 	@touch $@
-	@echo "  done: $$($(BIN)/python --version), $$($(BIN)/fencepost --version)"
+
+# The kernels of the demonstration are compiled while PySpark is downloaded and built.
+$(DEMO): pyproject.toml constraints.txt | $(CREATED)
+	@echo "== installing Fencepost"
+	@$(INSTALL) -e .
+	@echo "== installing PySpark (450 MB) and matplotlib, and compiling kernels meanwhile"
+	@$(BIN)/fencepost warmup --demo & kernels=$$!; \
+	  $(INSTALL) -e '.[spark,plot]'; installed=$$?; \
+	  wait $$kernels && exit $$installed
+	@touch $@
+
+$(READY): pyproject.toml constraints.txt | $(CREATED)
+	@echo "== installing the packages of all extras and of the tests (a minute or more, once)"
+	@$(INSTALL) --group dev -e '.[spark,server,plot,bench]'
+	@touch $(DEMO) $@
+	@echo "   $$($(BIN)/python --version), $$($(BIN)/fencepost --version)"
+
+$(RELEASE): $(READY)
+	@echo "== installing the tools that build and check distributions"
+	@$(INSTALL) --group release
+	@touch $@

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
+from fencepost.demo import city
 from fencepost.engine.index_registry import INDEXES
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.relate import relate_pairs
@@ -45,11 +46,14 @@ _MANY = 70  # subscriptions of one kind: more than a list without a tree, or a n
 _MANY_IDS = 2**17 + 1  # so many ids are not kept as Python objects
 
 
-def steps() -> list[Step]:
+def steps(demo: bool = False) -> list[Step]:
     """Return the named steps, those that take longest to compile first.
 
     They can run in several processes at once, as a process waits for kernels that another compiles.
+    With `demo`, the steps call only what the demonstration calls.
     """
+    if demo:
+        return [("the city", _city), ("relations of its areas", _relate)]
     systems = [name for name in INDEXES if name not in ("auto", "reference")]
     return [
         ("segments, built and memory-mapped", _segments),
@@ -67,9 +71,9 @@ def steps() -> list[Step]:
     ]
 
 
-def run_step(number: int) -> int:
-    """Run a step by its number in `steps()`. Return how many kernels were compiled for it."""
-    _, step = steps()[number]
+def run_step(number: int, demo: bool = False) -> int:
+    """Run a step by its number in `steps`. Return how many kernels were compiled for it."""
+    _, step = steps(demo)[number]
     before = len(compiled_kernels())
     step()
     return len(compiled_kernels()) - before
@@ -167,6 +171,20 @@ def _segments() -> None:
             _match(Matcher.open(Path(folder) / "index"))
 
 
+def _city() -> None:
+    """Match the events of the demonstration, from WKB, with a segment and with a memtable."""
+    random = np.random.default_rng(0)
+    rows = [(s.id, s.expression) for s in city.make_subscriptions(random)]
+    events = [{**e, "geometry": e["geometry"].wkb} for e in city.make_events(random)]
+    matcher = Matcher()
+    matcher.subscribe_many([{"id": id, "expression": expression} for id, expression in rows])
+    matcher.match_batch(pa.Table.from_pylist(events))
+    matcher = Matcher()
+    for id, expression in rows[:: len(rows) // _MANY]:
+        matcher.subscribe(id, expression)
+    matcher.match_batch(events[:_MANY])
+
+
 def _columns() -> None:
     matcher = Matcher()
     words = {"text": [["storm", "hail"]] * _MANY}
@@ -237,10 +255,14 @@ def _simplify() -> None:
         simplify_many(rows, space=space)
 
 
-def _relations() -> None:
+def _relate() -> None:
     shapes = [*_SHAPES.values()]
     for shape in shapes:
         relate_pairs(shapes, [shape] * len(shapes))
+
+
+def _relations() -> None:
+    _relate()
     relate_pairs(np.array([[0.0, 0.0, 2.0, 2.0]]), np.array([[1.0, 1.0, 3.0, 3.0]]))
     table = pa.table({"id": ["a"], "place": [_wkb_point()]})
     matcher = Matcher()

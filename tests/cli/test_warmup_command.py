@@ -38,6 +38,14 @@ def test_a_second_warmup_compiles_nothing() -> None:
     assert all(line.endswith(": 0 compiled") for line in steps)
 
 
+def test_what_the_demonstration_needs() -> None:
+    subprocess.run([*COMMAND, "--demo"], capture_output=True, check=True)
+    done = subprocess.run([*COMMAND, "--demo"], capture_output=True, text=True, check=True)
+    assert done.stderr.startswith("Loading the kernels of the demonstration in ")
+    assert done.stdout.startswith("The kernels of the demonstration are ready in ")
+    assert ", 0 of them compiled" in done.stdout
+
+
 def test_a_terminal_shows_a_bar() -> None:
     terminal, program_end = pty.openpty()
     process = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=program_end, text=True)

@@ -25,6 +25,9 @@ def warmup(
     native: Annotated[
         bool, typer.Option("--native", help="Compile for this very processor.")
     ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Compile only what `fencepost demo` needs.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile all kernels now and keep the machine code for later runs.
@@ -44,14 +47,16 @@ def warmup(
     """
     started = time.perf_counter()
     processes = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    kernels = "the kernels of the demonstration" if demo else "all kernels"
+    minutes = "a minute" if demo else "two minutes"
     word = "process" if processes == 1 else "processes"
     typer.echo(
-        f"Loading all kernels in {processes} {word}, and compiling those that are missing:"
-        f" up to two minutes of processor time",
+        f"Loading {kernels} in {processes} {word}, and compiling those that are missing:"
+        f" up to {minutes} of processor time",
         err=True,
     )
     with _progress() as show:
-        compiled = _run_steps(processes, native, show)
+        compiled = _run_steps(processes, native, demo, show)
     seconds = time.perf_counter() - started
     from fencepost.kernels.runtime.code_folders import cache_folder
 
@@ -60,16 +65,19 @@ def warmup(
         typer.echo(json.dumps(result))
     else:
         kept = f"; kept in {cache_folder()}" if compiled else ""
-        typer.echo(f"All kernels are ready in {seconds:.1f} s, {compiled} of them compiled{kept}")
+        text = f"{kernels} are ready in {seconds:.1f} s, {compiled} of them compiled{kept}"
+        typer.echo(text[0].upper() + text[1:])
 
 
-def _run_steps(processes: int, native: bool, show: Callable[[int, int, str, int], None]) -> int:
-    """Run all steps, show each when it is done, and return how many kernels were compiled."""
+def _run_steps(
+    processes: int, native: bool, demo: bool, show: Callable[[int, int, str, int], None]
+) -> int:
+    """Run the steps, show each when it is done, and return how many kernels were compiled."""
     executor = ProcessPoolExecutor(processes, get_context("spawn"), _prepare_process, (native,))
     with executor, _stopping(executor):
-        names = executor.submit(_names).result()
+        names = executor.submit(_names, demo).result()
         running: dict[Future[int], str] = {
-            executor.submit(_run_step, number): name for number, name in enumerate(names)
+            executor.submit(_run_step, number, demo): name for number, name in enumerate(names)
         }
         total = 0
         for done, future in enumerate(as_completed(running), start=1):
@@ -105,16 +113,16 @@ def _exit(_: int, __: FrameType | None) -> None:
     raise SystemExit(1)
 
 
-def _names() -> list[str]:
+def _names(demo: bool) -> list[str]:
     from fencepost import warmup as operations
 
-    return [name for name, _ in operations.steps()]
+    return [name for name, _ in operations.steps(demo)]
 
 
-def _run_step(number: int) -> int:
+def _run_step(number: int, demo: bool) -> int:
     from fencepost import warmup as operations
 
-    return operations.run_step(number)
+    return operations.run_step(number, demo)
 
 
 @contextmanager

@@ -40,9 +40,9 @@ class Plan:
         Check by which each filter is found, or -1.
     selectivity : (filters,) float32 array
         Estimated fraction of the events that find each filter.
-    places : BoundingBoxes
+    bounding_boxes : BoundingBoxes
         Boxes that an event must meet for each check to be true.
-    place : (filters,) array
+    box_check : (filters,) array
         Check of each filter that has the most selective box, or -1.
     intervals : (checks, 2) array
         Bounds of the number, or of the key of the string, that each check requires.
@@ -56,8 +56,8 @@ class Plan:
     path: NDArray[np.uint8]
     check: Ints
     selectivity: NDArray[np.float32]
-    places: BoundingBoxes
-    place: Ints
+    bounding_boxes: BoundingBoxes
+    box_check: Ints
     intervals: Floats
     source: Ints
     check_selectivity: Floats
@@ -68,7 +68,7 @@ class Plan:
 
     def costs(self) -> Floats:
         """Return the cost of each filter, which is higher if a geometry must be compared."""
-        has_geometry_left = (self.place >= 0) & (self.path > AccessPath.BOX)
+        has_geometry_left = (self.box_check >= 0) & (self.path > AccessPath.BOX)
         costs: Floats = self.selectivity.astype(np.float64) * np.where(
             has_geometry_left, GEOMETRY_COST_FACTOR, 1.0
         )
@@ -102,12 +102,14 @@ def plan(
         estimate(estimates)
     selectivity, path = estimates.selectivity, estimates.path
     spatial = np.flatnonzero(boxes.kinds != NOTHING)
-    place = np.full(filter_count, -1, np.int64)
+    box_check = np.full(filter_count, -1, np.int64)
     order = spatial[np.argsort(-selectivity[spatial], kind="stable")]
-    place[owner[order]] = order  # of several checks, the last one written stays: the most selective
+    box_check[owner[order]] = (
+        order  # of several checks, the last one written stays: the most selective
+    )
     usable = np.flatnonzero(path < AccessPath.SCAN)
     cost = selectivity[usable] * np.where(
-        (place[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), GEOMETRY_COST_FACTOR, 1.0
+        (box_check[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), GEOMETRY_COST_FACTOR, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
     check = np.full(filter_count, -1, np.int64)
@@ -118,7 +120,7 @@ def plan(
         check,
         np.append(selectivity, 1.0)[check].astype(np.float32),
         boxes,
-        place,
+        box_check,
         estimates.intervals,
         estimates.source,
         selectivity,

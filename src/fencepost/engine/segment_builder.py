@@ -241,8 +241,8 @@ def _build_trees(
     filters = final_plan.filters_on(AccessPath.BOX)
     spatial = final_plan.check[filters]
     columns, tree = np.unique(checks["column"][spatial], return_inverse=True)
-    split, beyond = final_plan.places.wrapped_boxes_of(spatial)
-    boxes = np.concatenate((final_plan.places.boxes[spatial], beyond))
+    split, beyond = final_plan.bounding_boxes.wrapped_boxes_of(spatial)
+    boxes = np.concatenate((final_plan.bounding_boxes.boxes[spatial], beyond))
     tree = np.concatenate((tree, tree[split])).astype(np.int64)
     values = np.concatenate((filters, filters[split])).astype(np.uint32)
     trees = rtree.build(boxes, tree, values, len(columns))

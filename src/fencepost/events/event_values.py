@@ -8,7 +8,7 @@ import numpy as np
 
 from fencepost.errors import GeometryError, ModelError
 from fencepost.events import value_types
-from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
+from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 
@@ -28,7 +28,7 @@ class EventValues:
     def __init__(
         self,
         attributes: Mapping[str, object],
-        tokenizer: Tokenizer = EVERY_WORD,
+        tokenizer: Tokenizer = DEFAULT_TOKENIZER,
         space: Space = Space.PLANAR,
         shapes: Callable[[str], Shapes | None] | None = None,
     ) -> None:

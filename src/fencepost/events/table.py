@@ -22,7 +22,7 @@ from fencepost.events.arrow_text import find_invalid_utf8, python_values
 from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.event_values import EventValues
 from fencepost.events.times import parse_instants
-from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
+from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
@@ -378,7 +378,7 @@ class EventTable:
         self,
         names: Collection[str] | None = None,
         geometric: Collection[str] = (),
-        tokenizer: Tokenizer = EVERY_WORD,
+        tokenizer: Tokenizer = DEFAULT_TOKENIZER,
     ) -> Iterator[EventValues]:
         """Yield the events one by one; their geometries are read from this table."""
         return (

@@ -28,7 +28,7 @@ from unicodedata import category
 
 from fencepost.errors import ModelError
 
-__all__ = ["EVERY_WORD", "Tokenizer", "keywords", "tokenize"]
+__all__ = ["DEFAULT_TOKENIZER", "Tokenizer", "keywords", "tokenize"]
 
 _ASCII_WORDS = re.compile(r"[0-9a-z]+")
 
@@ -116,4 +116,4 @@ class Tokenizer:
         return tuple(token for token in tokens if token not in self.stop_words)
 
 
-EVERY_WORD = Tokenizer()
+DEFAULT_TOKENIZER = Tokenizer()

@@ -22,7 +22,7 @@ from fencepost.cql2.ast import (
     SpatialFunction,
     Value,
 )
-from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
+from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.events.value_types import DoubleDouble
 
 
@@ -179,7 +179,9 @@ class ListCheck:
     column: Column
     function: ArrayFunction
     items: ListLiteral
-    tokenizer: Tokenizer = EVERY_WORD  # splits the items into words where the column is a text
+    tokenizer: Tokenizer = (
+        DEFAULT_TOKENIZER  # splits the items into words where the column is a text
+    )
 
 
 # Cheapest first; the order of the kinds in `fencepost.kernels.match.check_evaluation`.

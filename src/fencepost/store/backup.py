@@ -89,7 +89,7 @@ def export_backup(folder: Path, out: Path, now: int, *, replace: bool = False) -
         raise StoreError(f"{folder} holds no database; name the folder that `serve --data` has")
     if out.exists() and not replace:
         raise StoreError(f"{out} already exists; give --replace, or name another file")
-    copy = (out.parent / f".{out.name}.{os.getpid()}").with_suffix(".db")
+    copy = out.parent / f".{out.name}.{os.getpid()}.db"
     try:
         with closing(sqlite3.connect(folder / DATABASE_FILE, timeout=30)) as connection:
             connection.execute("VACUUM INTO ?", (str(copy),))

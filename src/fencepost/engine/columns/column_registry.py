@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from fencepost.cql2 import ast
-from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
+from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.filters.checks import Column, ColumnKind
 from fencepost.geometry.space import Space
 
@@ -49,7 +49,9 @@ class ColumnRegistry:
         Number of columns.
     """
 
-    def __init__(self, tokenizer: Tokenizer = EVERY_WORD, space: Space = Space.PLANAR) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer = DEFAULT_TOKENIZER, space: Space = Space.PLANAR
+    ) -> None:
         self.tokenizer = tokenizer
         self.space = space
         self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)

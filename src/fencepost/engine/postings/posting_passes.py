@@ -58,8 +58,8 @@ def post_by_keywords(numbered: NumberedFilters, plan: Plan) -> KeywordPostings:
     selected = checks[keyword_check[filters]]
     # A list that has all words of a set may have others, too, so EQUAL is not decided.
     decided = keyword_check[filters[selected["function"] != check_evaluation.EQUAL]]
-    spatial = plan.place[filters]
-    boxes = np.where((spatial >= 0)[:, None], plan.places.boxes[spatial], EVERYWHERE)
+    spatial = plan.box_check[filters]
+    boxes = np.where((spatial >= 0)[:, None], plan.bounding_boxes.boxes[spatial], EVERYWHERE)
     geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
     item_set = selected["item"].astype(np.int64)
     # Where items and their words are the same set, one posting serves for lists and texts.
@@ -215,7 +215,7 @@ def _repeat_for_strings(
 
 def _repeat_for_wrapped_boxes(rows: PostingRows, plan: Plan) -> PostingRows:
     """Append the rows with a second box, beyond the antimeridian, once more with that box."""
-    split, beyond = plan.places.wrapped_boxes_of(plan.place[rows.owner])
+    split, beyond = plan.bounding_boxes.wrapped_boxes_of(plan.box_check[rows.owner])
     return keyword_postings.concatenate(
         [rows, keyword_postings.take(rows, split)._replace(boxes=beyond)]
     )
@@ -290,10 +290,12 @@ def post_by_signatures(numbered: NumberedFilters, plan: Plan, word_count: int) -
     checks, owner, set_start = numbered.checks, numbered.owner, numbered.set_start
     members = _string_members(checks, owner, set_start, plan)
     member_count = np.bincount(owner[members], minlength=len(plan.path))
-    has_box = plan.place >= 0
-    selectivity = np.where(has_box, np.append(plan.check_selectivity, 1.0)[plan.place], 1.0)
+    has_box = plan.box_check >= 0
+    selectivity = np.where(has_box, np.append(plan.check_selectivity, 1.0)[plan.box_check], 1.0)
     np.multiply.at(selectivity, owner[members], plan.check_selectivity[members])
-    kind = np.append(plan.places.kinds, BOX)[plan.place]  # -1 picks the kind appended here
+    kind = np.append(plan.bounding_boxes.kinds, BOX)[
+        plan.box_check
+    ]  # -1 picks the kind appended here
     # Postings decide a filter whose checks are all among its strings and its box.
     is_complete = np.bincount(owner, minlength=len(plan.path)) == member_count + has_box
     decides = np.where(is_complete & ((kind == BOX) | (kind == DISC)), kind, NOTHING)
@@ -307,10 +309,10 @@ def post_by_signatures(numbered: NumberedFilters, plan: Plan, word_count: int) -
     is_cheaper &= (member_count > 0) & (member_count + has_box > 1)
     members = members[is_cheaper[owner[members]]]
     members, signed, signature_start, signature_columns = _choose_signatures(checks, owner, members)
-    spatial = plan.place[signed.filters]
+    spatial = plan.box_check[signed.filters]
     # A box that crosses the antimeridian becomes the hull of its two parts. Filters without a box
     # have the check -1, which picks the last row.
-    hulls = np.append(plan.places.hulls(), [EVERYWHERE], axis=0)
+    hulls = np.append(plan.bounding_boxes.hulls(), [EVERYWHERE], axis=0)
     boxes = hulls[spatial]
     geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
     rows, keys = _signature_keys(signed, numbered.set_items, set_start)

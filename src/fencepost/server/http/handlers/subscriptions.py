@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any
 
@@ -90,7 +91,7 @@ async def _prepare(context: RequestContext, definition: Definition) -> PreparedS
 
 async def _put(context: RequestContext, prepared: PreparedSubscription, *, create: bool) -> bool:
     tenant = context.caller.tenant
-    _check_count(context, 1)
+    _check_count(context, [prepared.definition.id])
     (is_new,) = await context.service.change(
         lambda transaction: transaction.put(tenant, [prepared], create=create)
     )
@@ -101,9 +102,12 @@ async def _put(context: RequestContext, prepared: PreparedSubscription, *, creat
     return is_new
 
 
-def _check_count(context: RequestContext, added: int) -> None:
+def _check_count(context: RequestContext, ids: Iterable[object]) -> None:
+    """Refuse subscriptions if those that are new exceed the limit of the tenant."""
     max_count = context.service.settings.limits.subscriptions
-    if len(context.service.tenant_subscriptions(context.caller)) + added > max_count:
+    present = context.service.tenant_subscriptions(context.caller)
+    added = {id for id in ids if isinstance(id, str) and id not in present}
+    if added and len(present) + len(added) > max_count:
         raise RequestError(
             403, f"a tenant has at most {max_count:,} subscriptions; remove some first"
         )
@@ -114,7 +118,7 @@ async def _put_many(context: RequestContext, body: bytes) -> PutResult:
     tenant_subscriptions = context.service.tenant_subscriptions(context.caller)
     limits = context.service.settings.limits
     lines = await asyncio.to_thread(request_bodies.parse_json_lines, body)
-    _check_count(context, len(lines.objects))
+    _check_count(context, (value.get("id") for value in lines.objects))
     rejected = [*lines.rejected]
     objects = list(zip(lines.rows, lines.objects, strict=True))
     created = replaced = 0

@@ -121,7 +121,8 @@ def test_documented_python_runs(document: str, capsys: pytest.CaptureFixture[str
 
 
 def test_a_release_is_in_the_changelog() -> None:
-    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {fencepost.__version__}\n" in changelog
 
 
 def test_the_code_map_names_every_package() -> None:

@@ -205,12 +205,12 @@ def _report(starts: dict[str, list[Start]], versions: dict[str, str]) -> Report:
         axes = figure.subplots()
         names = list(starts)[::-1]
         best = [min(start.seconds for start in starts[name]) for name in names]
-        colours = ["tab:blue" if name.startswith("wheel") else "tab:grey" for name in names]
+        colour_of = {"wheel": "tab:blue", "source, nothing cached": "#9ecae1"}
+        colours = [colour_of.get(name.partition(":")[0], "tab:grey") for name in names]
         bars = axes.barh(names, best, color=colours)
         axes.bar_label(bars, [f"{seconds:.2g} s" for seconds in best], padding=4)
         axes.set_xlabel("seconds from the start of a process to its first answer")
-        axes.margins(x=0.15)
-        axes.set_xlim(left=0.1)
+        axes.set_xlim(0.1, 2 * max(best))
         log_axis(axes.xaxis)
         axes.grid(axis="y", visible=False)
 

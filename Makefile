@@ -32,6 +32,10 @@ POSTGIS := dpkg -s postgresql-15-postgis-3 >/dev/null 2>&1 \
   || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
        && timeout 180 sh -c 'apt-get -qq update && apt-get -qq install -y postgresql-15-postgis-3' >/dev/null 2>&1; } \
   || echo "PostGIS is missing and cannot be installed: its test will be skipped"
+QEMU := command -v qemu-x86_64 >/dev/null \
+  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+       && timeout 180 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends qemu-user' >/dev/null 2>&1; } \
+  || echo "qemu-user is missing and cannot be installed: the test of an older processor will be skipped"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all check format-check lint types layers fmt bench wheel release-check clean distclean
@@ -49,18 +53,19 @@ demo: $(DEMO)  ## Run the demonstration, which writes demo-out/
 	@$(BIN)/fencepost demo
 
 # The longest groups of tests start first, so that both workers end together.
-PYTEST := $(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup --compile-kernels
 
-test: $(READY)  ## Compile the kernels, then run the tests of the engine (minutes)
+test: $(READY)  ## Run the tests of the engine (minutes); kernels compile meanwhile
 	@$(MOSQUITTO)
-	@$(BIN)/fencepost warmup
+	@echo "== tests of the engine, and kernels compiled meanwhile if they are not cached"
 	@$(PYTEST) -m "not slow"
 
 test-all: $(READY)  ## Run all tests, including clusters, browsers, kills, papers at scale
 	@$(MOSQUITTO)
 	@$(CHROMIUM)
 	@$(POSTGIS)
-	@$(BIN)/fencepost warmup
+	@$(QEMU)
+	@echo "== all tests, and kernels compiled meanwhile if they are not cached"
 	@$(PYTEST)
 
 check: format-check lint types layers test-all  ## Run the gate: format, lint, types, import layers, all tests

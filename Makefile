@@ -43,7 +43,7 @@ QEMU := command -v qemu-x86_64 >/dev/null \
 help:  ## Show this list
 	@echo "Fencepost targets (the first one that needs .venv creates it):"
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
-	  | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
+	  | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
 	@echo "Variables: PYTHON=$(PYTHON) (3.11 or newer), WORKERS=$(WORKERS) (test processes)"
 
 setup: $(READY)  ## Create .venv with pinned versions

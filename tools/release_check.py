@@ -58,10 +58,10 @@ class ReleaseCheck:
         self.wheel, self.source = wheels[0].resolve(), sources[0].resolve()
         self.folder = folder
         self.kernels = folder / "kernels"  # what processes compile; with the user's cache
-        self.environment = {
+        self.pip_environment = {  # pip may keep downloads in the user's cache
             name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
         }
-        self.environment |= {
+        self.environment = self.pip_environment | {
             "FENCEPOST_CACHE_DIR": str(self.kernels),
             "XDG_CACHE_HOME": str(folder / "cache"),
             "TMPDIR": str(folder),
@@ -141,7 +141,7 @@ class ReleaseCheck:
     def build_source(self) -> str:
         """Build a wheel from the source distribution; it must have the same Python files."""
         out = self.folder / "built"
-        self.run([*self.pip(), "wheel", "--no-deps", "--wheel-dir", str(out), str(self.source)])
+        self.pip("wheel", "--no-deps", "--wheel-dir", str(out), str(self.source))
         with (
             zipfile.ZipFile(self.wheel) as first,
             zipfile.ZipFile(next(out.glob("*.whl"))) as second,
@@ -153,9 +153,10 @@ class ReleaseCheck:
 
     # -------------------------------------------------------------------------- environments
 
-    def pip(self) -> list[str]:
-        """Return the start of a command of this environment's pip."""
-        return [sys.executable, "-m", "pip", "--disable-pip-version-check", "-qq"]
+    def pip(self, *arguments: str) -> None:
+        """Run the pip of this process's environment."""
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-qq", *arguments]
+        self.run(command, environment=self.pip_environment)
 
     def install(self, name: str, extra: str = "") -> str:
         """Install the wheel with an extra in the environment of that name, made if missing."""
@@ -163,19 +164,21 @@ class ReleaseCheck:
         if not folder.exists():
             self.run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
         constraints = str(ROOT / "constraints.txt")
-        self.run(
-            [
-                *self.pip(),
-                *("--python", str(folder / "bin" / "python"), "install", "--no-compile"),
-                *("-c", constraints, "--build-constraint", constraints),
-                "--config-settings=--build-option=--compression=stored",
-                f"fencepost[{extra}] @ {self.wheel.as_uri()}",
-            ]
+        self.pip(
+            *("--python", str(folder / "bin" / "python"), "install", "--no-compile"),
+            *("-c", constraints, "--build-constraint", constraints),
+            "--config-settings=--build-option=--compression=stored",  # as in the Makefile
+            f"fencepost[{extra}] @ {self.wheel.as_uri()}",
         )
         return f"{len([*folder.glob('lib/python*/site-packages/*.dist-info')])} packages"
 
     def run(
-        self, command: Sequence[str], *, code: int = 0, given: str | None = None
+        self,
+        command: Sequence[str],
+        *,
+        code: int = 0,
+        given: str | None = None,
+        environment: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the temporary folder; fail unless it exits with the code."""
         done = subprocess.run(
@@ -185,7 +188,7 @@ class ReleaseCheck:
             check=False,
             input=given,
             cwd=self.folder,
-            env=self.environment,
+            env=environment or self.environment,
             timeout=DEADLINE_S,
         )
         if done.returncode != code:

@@ -53,7 +53,7 @@ def steps(demo: bool = False) -> list[Step]:
     With `demo`, the steps call only what the demonstration calls.
     """
     if demo:
-        return [("the city", _city), ("relations of its areas", _relate)]
+        return [("its city", _city_at_once), ("its city, one by one", _city_one_by_one)]
     systems = [name for name in INDEXES if name not in ("auto", "reference")]
     return [
         ("segments, built and memory-mapped", _segments),
@@ -171,18 +171,26 @@ def _segments() -> None:
             _match(Matcher.open(Path(folder) / "index"))
 
 
-def _city() -> None:
-    """Match the events of the demonstration, from WKB, with a segment and with a memtable."""
+def _city() -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+    """Return the subscriptions and the events of the demonstration, with geometries as WKB."""
     random = np.random.default_rng(0)
-    rows = [(s.id, s.expression) for s in city.make_subscriptions(random)]
-    events = [{**e, "geometry": e["geometry"].wkb} for e in city.make_events(random)]
+    rows = [{"id": s.id, "expression": s.expression} for s in city.make_subscriptions(random)]
+    return rows, [{**e, "geometry": e["geometry"].wkb} for e in city.make_events(random)]
+
+
+def _city_at_once() -> None:
+    rows, events = _city()
     matcher = Matcher()
-    matcher.subscribe_many([{"id": id, "expression": expression} for id, expression in rows])
+    matcher.subscribe_many(rows)
     matcher.match_batch(pa.Table.from_pylist(events))
+
+
+def _city_one_by_one() -> None:
+    rows, events = _city()
     matcher = Matcher()
-    for id, expression in rows[:: len(rows) // _MANY]:
-        matcher.subscribe(id, expression)
-    matcher.match_batch(events[:_MANY])
+    for row in rows[:: len(rows) // _MANY]:
+        matcher.subscribe(row["id"], row["expression"])
+    matcher.match_batch(pa.Table.from_pylist(events))
 
 
 def _columns() -> None:
@@ -255,14 +263,10 @@ def _simplify() -> None:
         simplify_many(rows, space=space)
 
 
-def _relate() -> None:
+def _relations() -> None:
     shapes = [*_SHAPES.values()]
     for shape in shapes:
         relate_pairs(shapes, [shape] * len(shapes))
-
-
-def _relations() -> None:
-    _relate()
     relate_pairs(np.array([[0.0, 0.0, 2.0, 2.0]]), np.array([[1.0, 1.0, 3.0, 3.0]]))
     table = pa.table({"id": ["a"], "place": [_wkb_point()]})
     matcher = Matcher()

@@ -65,6 +65,7 @@ def steps(demo: bool = False) -> list[Step]:
         ("trackers and safe regions", _moving),
         ("tables of events", _tables),
         ("subscriptions from columns", _columns),
+        ("regions alone", _regions_alone),
         ("simplification", _simplify),
         ("sampled relations", _sampled),
         ("keyword-first trees and token orders", _orders),
@@ -169,6 +170,14 @@ def _segments() -> None:
         with tempfile.TemporaryDirectory() as folder:
             matcher.save(Path(folder) / "index")
             _match(Matcher.open(Path(folder) / "index"))
+
+
+def _regions_alone() -> None:
+    """Match one event where all subscriptions are regions."""
+    matcher = Matcher()
+    region = f"S_INTERSECTS(place, {_SHAPES['triangle']})"
+    matcher.subscribe_many([{"id": str(k), "expression": region} for k in range(_MANY)])
+    matcher.match({"place": _SHAPES["point"]})
 
 
 def _city() -> tuple[list[dict[str, str]], list[dict[str, Any]]]:

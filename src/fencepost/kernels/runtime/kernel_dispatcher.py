@@ -88,6 +88,11 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
         """Pickle the kernel by its name."""
         return self.py_func.__qualname__  # type: ignore[no-any-return]
 
+    @property
+    def has_machine_code(self) -> bool:
+        """Whether this process can run the kernel for some types of arguments."""
+        return bool(self.overloads or self._late)
+
     def compile(self, sig: Any) -> Any:
         """Return the entry point from Python for types of arguments, compiled if necessary."""
         arguments, _ = sigutils.normalize_signature(sig)

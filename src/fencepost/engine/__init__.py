@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
+    from fencepost.engine.attribute_watch import AttributeWatch
     from fencepost.engine.batch import Pairs, match_pairs
     from fencepost.engine.columns.column_registry import ColumnRegistry
     from fencepost.engine.columns.event_columns import encode_events
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INDEXES",
+    "AttributeWatch",
     "ColumnRegistry",
     "DeadLetters",
     "FilterTable",
@@ -81,6 +83,7 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
+            "attribute_watch": ["AttributeWatch"],
             "batch": ["Pairs", "match_pairs"],
             "columns.column_registry": ["ColumnRegistry"],
             "columns.event_columns": ["encode_events"],

@@ -69,13 +69,29 @@ class AttributeWatch:
         if self._single_events >= SINGLE_EVENTS and self.pending:
             self._report_pending(f"none of the last {SINGLE_EVENTS:,} events")
 
-    def see_table(self, table: EventTable) -> None:
-        """Look at a table of events, and report what is missing."""
+    def see(self, table: EventTable) -> None:
+        """Look at a table of events, and report nothing."""
         for names in _names_of_rows(table):
             self._see(names)
             if not self.pending:
                 return
         self._single_events += len(table)
+
+    def message(self, subject: str, more_names: Iterable[str] = ()) -> str:
+        """Return the message about what is pending; empty if nothing is, or there was no event.
+
+        more_names : attributes that events have beside those that were seen.
+        """
+        if not self.pending or not self._single_events:
+            return ""
+        names = dict.fromkeys([*self._names, *more_names])
+        return self._message(subject, self.pending, [*names])
+
+    def see_table(self, table: EventTable) -> None:
+        """Look at a table of events, and report what is missing."""
+        self.see(table)
+        if not self.pending:
+            return
         if self.is_stream and self._single_events >= SINGLE_EVENTS:
             self._report_pending(f"none of the last {SINGLE_EVENTS:,} events")
         elif len(table) and not self.is_stream:
@@ -139,6 +155,7 @@ def missing_attributes_message(
         Attributes that subscriptions compare with other attributes only: they may be texts that
         were written in double quotes.
     """
+    names = [name for name in names if not name.startswith("properties.")]  # second names
     shown = ", ".join(f'"{name:.60}"' for name in missing[:_MAX_SHOWN])
     if len(missing) > _MAX_SHOWN:
         shown += f" and {len(missing) - _MAX_SHOWN} more"

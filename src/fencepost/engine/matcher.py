@@ -580,10 +580,14 @@ class Matcher:
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "stop_words": len(self.stop_words),
-            "attributes_not_found": sorted(self._attribute_watch.missing),
+            "attributes_not_found": self.attributes_not_found(),
             "bytes": sum(segment.nbytes for segment in snapshot),
             **self._engine.stats(),
         }
+
+    def attributes_not_found(self) -> list[str]:
+        """Return the attributes that subscriptions name, and that were reported as missing."""
+        return sorted(self._attribute_watch.missing)
 
     def report_missing_attributes_to(self, listener: Callable[[str], None]) -> None:
         """Give messages about attributes that no event has to a function, instead of warning.

@@ -16,6 +16,7 @@
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
 - `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
+- `frames`: tables of events joined with the subscriptions that they match
 - `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
 - `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
 - `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back

@@ -18,6 +18,7 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
+from fencepost.engine.frames import match_frame
 from fencepost.engine.index_registry import MatcherIndex, resolve_index
 from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
@@ -526,6 +527,46 @@ class Matcher:
         elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
         return match_table(self, self._segments.snapshot(), events, threads, dead_letters, sort)
+
+    def match_frame(
+        self,
+        frame: Any,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        column: str = "subscription",
+        strict: bool = False,
+    ) -> Any:
+        """Return a table with a row for each event and each subscription that the event matches.
+
+        Parameters
+        ----------
+        frame : pandas, GeoPandas or polars DataFrame, Arrow table, or any Arrow stream
+            Events, one for each row.
+        x, y : str, optional
+            Columns with the coordinates of points, which become the attribute `geometry`.
+        column : str
+            Name of the new column, which has the ids of the subscriptions.
+        strict : bool
+            As in `match_batch`.
+
+        Returns
+        -------
+        table of the same kind as `frame`; an Arrow table for an Arrow stream
+            Its rows, as often as they match and in their order, with the column of ids. A pandas or
+            GeoPandas table keeps its index.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> m = Matcher()
+        >>> m.subscribe("west", "S_INTERSECTS(geometry, BBOX(0, 0, 5, 9)) AND kind = 'taxi'")
+        >>> taxis = pd.DataFrame({"x": [1, 8], "y": [2, 3], "kind": "taxi"}, index=["a", "b"])
+        >>> m.match_frame(taxis, x="x", y="y")
+           x  y  kind subscription
+        a  1  2  taxi         west
+        """
+        return match_frame(self, frame, x, y, column, strict)
 
     def explain(self, event: object, id: str) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.

@@ -12,7 +12,14 @@ from fencepost.errors import ModelError
 from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import short_repr
 
-__all__ = ["FEATURE_COLUMNS", "Row", "attributes", "feature_names", "row_attributes"]
+__all__ = [
+    "FEATURE_COLUMNS",
+    "Row",
+    "attributes",
+    "feature_names",
+    "is_feature_row",
+    "row_attributes",
+]
 
 FEATURE_COLUMNS = ("type", "geometry", "properties")
 """The columns of a table whose rows may be GeoJSON Features."""
@@ -41,7 +48,7 @@ def attributes(event: object) -> Mapping[str, object]:
           ``x`` hides it.
         - Any other mapping: its items are the attributes.
         - A pandas or GeoPandas row (a Series): the columns are the attributes. But a row with the
-          columns ``type``, ``geometry`` and ``properties`` may be a Feature: see `row_attributes`.
+          columns ``type``, ``geometry`` and ``properties`` may be a Feature: see `is_feature_row`.
 
     Returns
     -------
@@ -82,22 +89,24 @@ def attributes(event: object) -> Mapping[str, object]:
 
 
 def row_attributes(row: Mapping[str, object]) -> Row:
-    """Return the attributes of a row of a table, by name.
-
-    A row with the columns `type`, `geometry` and `properties` is a Feature if its `type` is
-    "Feature", or is missing and the properties are a mapping. The columns of any other row are its
-    attributes.
-    """
-    if not all(name in row for name in FEATURE_COLUMNS):
-        return Row(row)
-    kind = row["type"]
-    if isinstance(kind, str):
-        is_feature = kind == "Feature"
-    else:
-        is_feature = is_missing(kind) and isinstance(row["properties"], Mapping)
-    if not is_feature:
+    """Return the attributes of a row of a table, by name: of a Feature, or else its columns."""
+    if not is_feature_row(row):
         return Row(row)
     return Row(_feature_attributes({k: None if is_missing(v) else v for k, v in row.items()}))
+
+
+def is_feature_row(row: Mapping[str, object]) -> bool:
+    """Return whether a row of a table is a GeoJSON Feature.
+
+    It has the columns `type`, `geometry` and `properties`, and its `type` is "Feature", or is
+    missing and the properties are a mapping.
+    """
+    if not all(name in row for name in FEATURE_COLUMNS):
+        return False
+    kind = row["type"]
+    if isinstance(kind, str):
+        return kind == "Feature"
+    return is_missing(kind) and isinstance(row["properties"], Mapping)
 
 
 def feature_names(properties: Iterable[str]) -> dict[str, str | None]:

@@ -431,7 +431,7 @@ def _names_geometry_encoding(field: pa.Field) -> bool:
 
 
 def _is_geometric(kind: pa.DataType) -> bool:
-    """Return whether Arrow arrays of a type are read as geometries without Python objects."""
+    """Return whether Arrow arrays of a type are read as columns of geometries."""
     return (
         isinstance(kind, pa.BaseExtensionType)
         or pa.types.is_binary(kind)

@@ -125,7 +125,7 @@ def read_events(
     format : Format, optional
         The format of the file; overrides the ending.
     columns : collection of str, optional
-        The columns of a Parquet file to read; all if left out.
+        The attributes to read from a Parquet file; all columns if left out.
 
     Raises
     ------

@@ -102,9 +102,13 @@ def _json_texts(values: pa.Array) -> pa.Array:
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     ends = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int64())
     mask = values.is_null()
-    start, stop, comma, nothing = (pa.scalar(text, pa.large_string()) for text in ("[", "]", ",", ""))
-    joined = pc.binary_join(pa.LargeListArray.from_arrays(ends, items, mask=mask), comma)
-    return pc.binary_join_element_wise(start, joined, stop, nothing)
+    lists = pa.LargeListArray.from_arrays(ends, items, mask=mask)
+    joined = pc.binary_join(lists, _wide(","))
+    return pc.binary_join_element_wise(_wide("["), joined, _wide("]"), _wide(""))
+
+
+def _wide(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
 
 
 def _parse(texts: list[str | None]) -> list[Any]:

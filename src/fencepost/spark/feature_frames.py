@@ -84,16 +84,13 @@ def attribute_frame(rows: DataFrame) -> DataFrame:
     The id of a Feature that has none is its property `id`, as in files of subscriptions.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import StructType
 
     check_rows(rows)
-    if not has_features(rows) or not isinstance(rows.schema["properties"].dataType, StructType):
+    types = _property_types(rows) if has_features(rows) else None
+    if not isinstance(types, dict):
         return rows
     is_feature = F.col("type").isNull() | (F.col("type") == "Feature")
-    members = {
-        name: F.when(is_feature, F.col("properties").getField(name))
-        for name in rows.schema["properties"].dataType.names
-    }
+    members = {name: F.when(is_feature, F.col("properties").getField(name)) for name in types}
     if "id" in rows.columns:
         id = F.col("id")
         text = [column.cast("string") for column in (id, members.get("id", id))]
@@ -110,8 +107,6 @@ def attribute_type(rows: DataFrame, name: str) -> DataType:
     ModelError
         If no row has it, or two columns have its name.
     """
-    from pyspark.sql.types import MapType
-
     check_rows(rows)
     count = rows.columns.count(name)
     if count > 1:
@@ -120,13 +115,13 @@ def attribute_type(rows: DataFrame, name: str) -> DataType:
         )
     names = rows.columns
     if has_features(rows) and name not in ("id", "geometry"):
-        properties = rows.schema["properties"].dataType
-        if isinstance(properties, MapType):
-            return properties.valueType
+        types = _property_types(rows)
+        if not isinstance(types, dict):
+            return types
         member = _property(rows, name)
         if member is not None:
-            return properties[member].dataType
-        names = ["id", "geometry", *properties.names]
+            return types[member]
+        names = ["id", "geometry", *types]
     if count:
         return rows.schema[name].dataType
     raise ModelError(
@@ -137,10 +132,18 @@ def attribute_type(rows: DataFrame, name: str) -> DataType:
 
 def _property(rows: DataFrame, attribute: str) -> str | None:
     """Return the property that an attribute of Features is; None if it is none of them."""
-    from pyspark.sql.types import MapType
+    names = _property_types(rows)
+    if isinstance(names, dict):
+        return feature_names(names).get(attribute)
+    return None if attribute in ("id", "geometry") else attribute.removeprefix("properties.")
+
+
+def _property_types(rows: DataFrame) -> dict[str, DataType] | DataType:
+    """Return the types of properties by name; one type if the properties are a map."""
+    from pyspark.sql.types import MapType, StructType
 
     properties = rows.schema["properties"].dataType
-    member = attribute.removeprefix("properties.")
     if isinstance(properties, MapType):
-        return None if attribute in ("id", "geometry") else member
-    return feature_names(properties.names).get(attribute)
+        return properties.valueType
+    assert isinstance(properties, StructType)
+    return {field.name: field.dataType for field in properties}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from fencepost.geometry.readers.any_format import read_geometries
+from fencepost.geometry import Shapes
 from fencepost.geometry.readers.geojson_columns import (
     geojson_values,
     is_geojson,
@@ -34,9 +34,9 @@ ONE_TYPE = [
 def assert_read_alike(column: pa.Array, mappings: list[Any]) -> None:
     """Check that a column, each of its slices and mappings have the same geometries."""
     for start in range(len(mappings)):
-        read, expected = read_geometries(column[start:]), read_geometries(mappings[start:])
-        for name in ("x", "y", "chain_start", "chain_part", "shape_chain", "dimension"):
-            assert np.array_equal(getattr(read, name), getattr(expected, name)), name
+        read, expected = Shapes.read(column[start:]), Shapes.read(mappings[start:])
+        for name, array in expected.arrays._asdict().items():
+            assert np.array_equal(getattr(read.arrays, name), array), name
         assert [p.row for p in read.problems] == [p.row for p in expected.problems]
 
 
@@ -108,12 +108,12 @@ def test_text_may_be_at_any_depth() -> None:
 )
 def test_unusable_rows_are_those_of_mappings(mappings: list[Any]) -> None:
     assert_read_alike(pa.array(mappings), mappings)
-    assert len(read_geometries(mappings).problems) == 1
+    assert len(Shapes.read(mappings).problems) == 1
 
 
 def test_text_that_is_no_json_makes_its_row_unusable() -> None:
     column = pa.array([{"type": "Point", "coordinates": text} for text in (["1", "2"], ["1", "}"])])
-    assert [problem.row for problem in read_geometries(column).problems] == [1]
+    assert [problem.row for problem in Shapes.read(column).problems] == [1]
 
 
 def test_random_geometries_survive_json() -> None:

@@ -58,6 +58,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame.insert(0, "id", ["a", "b", "c"])
     frame.to_parquet("events.parquet")
     frame.to_parquet("native.parquet", geometry_encoding="geoarrow")
+    pq.write_table(pa.Table.from_pylist(EVENTS), "features.parquet")
 
 
 @pytest.fixture
@@ -150,7 +151,9 @@ class TestIndex:
 
 
 class TestMatch:
-    @pytest.mark.parametrize("name", ["ndjson", "geojson", "parquet", "native.parquet"])
+    @pytest.mark.parametrize(
+        "name", ["ndjson", "geojson", "parquet", "native.parquet", "features.parquet"]
+    )
     @pytest.mark.parametrize("threads", [1, 2])
     def test_every_input_format(self, index: Path, name: str, threads: int) -> None:
         file = name if "." in name else f"events.{name}"
@@ -172,7 +175,9 @@ class TestMatch:
         result = run("match", "-", "--index", index, "--format", "parquet", input=content)
         assert pairs(lines(result.stdout)) == PAIRS
 
-    @pytest.mark.parametrize("events", ["events.ndjson", "events.parquet", "native.parquet"])
+    @pytest.mark.parametrize(
+        "events", ["events.ndjson", "events.parquet", "native.parquet", "features.parquet"]
+    )
     def test_every_output_format(self, index: Path, events: str) -> None:
         for ending in ("ndjson", "csv", "parquet", "geoparquet", "geojson"):
             result = run("match", events, "--index", index, "--out", f"m.{ending}", "--json")

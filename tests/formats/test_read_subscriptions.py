@@ -230,6 +230,24 @@ def test_parquet_without_the_columns(tmp_path: Path) -> None:
         read(path)
 
 
+def test_parquet_with_features(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    features = [
+        {"type": "Feature", "id": id, "geometry": None, "properties": properties}
+        for id, properties in [
+            ("own", {"id": "p", "expression": "a = 1", "subscriber": "me"}),
+            (None, {"id": "q", "expression": "a = 2", "subscriber": None}),
+        ]
+    ]
+    pq.write_table(pa.Table.from_pylist(features), path)
+    rows, letters = read(path)
+    assert [(row["id"], row["expression"], row["subscriber"]) for row in rows] == [
+        ("own", "a = 1", "me"),
+        ("q", "a = 2", None),
+    ]
+    assert letters == []
+
+
 def test_parquet_with_text_that_is_not_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "s.parquet"
     texts = pa.array([b"a > 1", b"a = '\xff'", b"a > 2"]).view(pa.string())

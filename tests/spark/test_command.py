@@ -70,3 +70,35 @@ def test_missing_options_and_files(files: Path) -> None:
     missing = run(*events, "--subscriptions", files / "none.parquet")
     assert missing.exit_code == 1
     assert "there is no file or folder" in missing.output
+
+
+def test_features_match_as_with_match(tmp_path: Path) -> None:
+    points = [(1, 1, 9), (5, 5, 1), (0, 2, 7)]
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": [x, y]},
+            "properties": {"name": f"e{row}", "n": n},
+        }
+        for row, (x, y, n) in enumerate(points)
+    ]
+    area = {"type": "Polygon", "coordinates": [[[0, 0], [6, 0], [6, 6], [0, 0]]]}
+    features.append({**features[1], "geometry": area, "properties": {"name": "e3", "n": 8}})
+    (tmp_path / "e.ndjson").write_text("".join(json.dumps(feature) + "\n" for feature in features))
+    subscriptions = [
+        {"id": "near", "expression": "S_INTERSECTS(geometry, BBOX(0, 0, 2, 2))"},
+        {"id": "loud", "expression": "n > 5"},
+    ]
+    pq.write_table(pa.Table.from_pylist(subscriptions), tmp_path / "s.parquet")
+    given = ("--subscriptions", str(tmp_path / "s.parquet"))
+    single = runner.invoke(app, ["match", str(tmp_path / "e.ndjson"), *given])
+    expected = [
+        (f"e{row['event']}", row["subscription"])
+        for row in map(json.loads, single.stdout.splitlines())
+    ]
+    out = tmp_path / "out"
+    result = run(*given, "--events", tmp_path / "e.ndjson", "--out", out, "--column", "name")
+    assert result.exit_code == 0, result.output
+    rows = pq.read_table(out).to_pylist()
+    assert sorted((row["name"], row["subscription"]) for row in rows) == sorted(expected)
+    assert len(expected) == 6

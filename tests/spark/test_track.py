@@ -141,7 +141,7 @@ def test_stream_continues_after_a_restart(
 
 def test_invalid_arguments(spark: SparkSession, index: Path) -> None:
     events = spark.createDataFrame(positions(2), SCHEMA)
-    with pytest.raises(ModelError, match="need one column 'truck'"):
+    with pytest.raises(ModelError, match="no column 'truck'"):
         fps.track(events, index, key="truck")
     with pytest.raises(ModelError, match="strings or whole numbers"):
         fps.track(events, index, key="free")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -47,8 +46,8 @@ class MatchMode(StrEnum):
 SubscriptionTable = Annotated[
     str | None,
     typer.Option(
-        help="Table of subscriptions to index: Parquet, CSV or JSON lines with id, expression, "
-        "subscriber, expires."
+        help="Table of subscriptions to index: Parquet, CSV, JSON lines or GeoJSON with id, "
+        "expression, subscriber, expires."
     ),
 ]
 IndexFolder = Annotated[
@@ -60,8 +59,8 @@ IndexFolder = Annotated[
 KeptColumns = Annotated[
     list[str] | None,
     typer.Option(
-        help="Column of the events to keep in the matches; repeat the option for several. All "
-        "columns if left out."
+        help="Column of the events, or property of Features, to keep in the matches; repeat the "
+        "option for several. All columns if left out."
     ),
 ]
 How = Annotated[
@@ -76,7 +75,9 @@ How = Annotated[
 @app.command()
 @requires_extra("fencepost spark match", "spark")
 def match(
-    events: Annotated[str, typer.Option(help="Table of events: Parquet, CSV or JSON lines.")],
+    events: Annotated[
+        str, typer.Option(help="Table of events: Parquet, GeoJSON, JSON lines or CSV.")
+    ],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder to write the matches to, as Parquet.")
     ],
@@ -101,7 +102,8 @@ def match(
 ) -> None:
     """Match a table of events with a table of subscriptions, on Spark.
 
-    A column of events that subscriptions use as a geometry holds WKB or WKT.
+    A column of events that subscriptions use as a geometry holds WKB, WKT or
+    GeoJSON. GeoJSON Features mean the same as with `fencepost match`.
     Rows that cannot be used are set aside in a folder `dead-letters`: that of
     the index for subscriptions, that of the matches for events.
 
@@ -131,7 +133,7 @@ def match(
             mode = "replace" if replace and index_path.exists() else "create"
             built = fps.build_index(
                 spark,
-                _read(spark, subscriptions),
+                fps.read_events(spark, subscriptions),
                 index_path,
                 mode=mode,
                 space=space.value,
@@ -141,7 +143,7 @@ def match(
         plan = fps.plan(index_path, how.value)
         status.update(f"Matching ({plan.how})")
         summary["match"] = _match_and_write(
-            spark, _read(spark, events), index_path, out, column, how.value
+            spark, fps.read_events(spark, events), index_path, out, column, how.value
         )
         summary["match"]["how"] = str(plan)
     set_aside = summary["match"]["dead_letters"] + summary.get("index", {}).get("dead_letters", 0)
@@ -208,24 +210,6 @@ def _session(stack: ExitStack, cores: int) -> SparkSession:
     return spark
 
 
-def _read(spark: SparkSession, path: str) -> DataFrame:
-    """Read a table from a file or folder, in the format of its ending."""
-    if "://" not in path:
-        if not Path(path).exists():
-            raise FencepostError(f"there is no file or folder {path}")
-        path = _escape_globs(path)
-    if path.endswith((".csv", ".csv.gz")):
-        return spark.read.csv(path, header=True, inferSchema=True)
-    if path.endswith((".json", ".ndjson", ".jsonl", ".json.gz", ".ndjson.gz", ".jsonl.gz")):
-        return spark.read.json(path)
-    return spark.read.parquet(path)
-
-
-def _escape_globs(path: str) -> str:
-    """Return a path with glob characters escaped, which Spark would expand."""
-    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
-
-
 def _match_and_write(
     spark: SparkSession, events: DataFrame, index: Path, out: Path, columns: Any, how: str
 ) -> dict[str, Any]:
@@ -233,12 +217,13 @@ def _match_and_write(
     from pyspark.sql import functions as F
 
     from fencepost import spark as fps
+    from fencepost.spark.sources.event_tables import escape_globs
 
     matches_and_letters = fps.match(events, index, columns or None, how=how, dead_letters=True)
     staged = out.parent / f".{out.name}-staged"
     matches_and_letters.write.mode("overwrite").parquet(str(staged))
     try:
-        rows = spark.read.parquet(_escape_globs(str(staged)))
+        rows = spark.read.parquet(escape_globs(str(staged)))
         bad = rows.where(F.col("reason").isNotNull())
         good = rows.where(F.col("reason").isNull()).drop("reason")
         good.write.mode("overwrite").parquet(str(out))

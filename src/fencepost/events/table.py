@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, GeometryProblem, ModelError
 from fencepost.events.arrow_text import find_invalid_utf8, python_values
-from fencepost.events.event_attributes import Row, attributes
+from fencepost.events.event_attributes import Row, attributes, row_attributes
 from fencepost.events.event_values import EventValues
+from fencepost.events.feature_tables import attribute_columns
 from fencepost.events.times import parse_instants
 from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import with_geoarrow_types
+from fencepost.geometry.readers.geojson_columns import geojson_values, is_geojson
 from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
@@ -115,24 +117,42 @@ class EventTable:
         if arrow is not None:
             if len(set(arrow.column_names)) < arrow.num_columns:
                 raise ModelError("two columns of the table have the same name; rename one of them")
-            return cls(arrow, space=space)
+            columns = attribute_columns(arrow)
+            if columns is not None:
+                return cls(columns, space=space)
+            plain = cls(arrow, space=space).without_invalid_text(arrow.column_names)
+            rows = plain.rows(geometric=("geometry",))
+            return cls._of_rows(rows, plain.source_rows, plain.bad, row_attributes, space)
         if isinstance(source, dict) and source.get("type") == "FeatureCollection":
             source = source.get("features")
+        read: Callable[[Any], Mapping[str, object]] = attributes
         if _is_frame(source):
-            source = [Row(row) for row in source.to_dict("records")]  # type: ignore[attr-defined]
+            source, read = source.to_dict("records"), row_attributes  # type: ignore[attr-defined]
         if not isinstance(source, list | tuple):
             raise ModelError(f"a {type(source).__name__} is no table of events; {_NO_TABLE}")
+        return cls._of_rows(source, np.arange(len(source)), [], read, space)
+
+    @classmethod
+    def _of_rows(
+        cls,
+        rows: Sequence[Any],
+        numbers: NDArray[np.int64],
+        bad: BadRows,
+        read: Callable[[Any], Mapping[str, object]],
+        space: Space,
+    ) -> EventTable:
+        """Read rows one by one; those that are no events join `bad`, with their numbers."""
         good: list[Mapping[str, object]] = []
         source_rows: list[int] = []
-        bad: BadRows = []
-        for number, event in enumerate(source):
+        unread: BadRows = []
+        for number, event in zip(numbers.tolist(), rows, strict=True):
             try:
-                good.append(attributes(event))
+                good.append(read(event))
             except FencepostError as error:
-                bad.append((number, str(error)))
+                unread.append((number, str(error)))
             else:
                 source_rows.append(number)
-        return cls(good, np.array(source_rows, np.int64), bad, space)
+        return cls(good, np.array(source_rows, np.int64), sorted([*bad, *unread]), space)
 
     @classmethod
     def concatenate(cls, tables: Sequence[EventTable]) -> EventTable:
@@ -300,7 +320,10 @@ class EventTable:
             chosen = self._arrow.select([name])
             if geometric or _names_geometry_encoding(chosen.schema.field(0)):
                 chosen = with_geoarrow_types(chosen, (name,))
-            return python_values(chosen.column(0))
+            column = chosen.column(0)
+            if is_geojson(column.type):
+                return [value for chunk in column.chunks for value in geojson_values(chunk)]
+            return python_values(column)
 
     def instants(self, name: str) -> Sequence[int | None]:
         """Return a column as nanoseconds since 1970; None for each value that is no instant."""
@@ -435,13 +458,14 @@ def _names_geometry_encoding(field: pa.Field) -> bool:
 
 
 def _is_geometric(kind: pa.DataType) -> bool:
-    """Return whether Arrow arrays of a type are read as geometries without Python objects."""
+    """Return whether Arrow arrays of a type are read as columns of geometries."""
     return (
         isinstance(kind, pa.BaseExtensionType)
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
         or pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
+        or is_geojson(kind)
     )
 
 

@@ -12,6 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
+from fencepost.events import EventTable
+from fencepost.events.event_attributes import is_feature_row
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.file_formats import (
     STDIN,
@@ -68,16 +70,16 @@ class Batch:
         return Batch(chosen, self.rows[start:stop], lines, self.done, self.pause)
 
     def event(self, number: int) -> dict[str, Any]:
-        """Return one event, by its number in the batch."""
+        """Return one event, by its number in the batch: an object, or the columns of a row."""
         if isinstance(self.events, list):
             return self.events[number]
         try:
-            event: dict[str, Any] = self.events.slice(number, 1).to_pylist()[0]
-        except (ValueError, OverflowError) as error:
+            row = EventTable(self.events.slice(number, 1)).row(0)
+        except FencepostError as error:
             raise FencepostError(
                 f"row {self.rows[number]} has a value that Python cannot represent: {error}"
             ) from error
-        return event
+        return {**row, "type": "Feature"} if is_feature_row(row) else {**row}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def read_events(
     format : Format, optional
         The format of the file; overrides the ending.
     columns : collection of str, optional
-        The columns of a Parquet file to read; all if left out.
+        The attributes to read from a Parquet file; all columns if left out.
 
     Raises
     ------

@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 
+from fencepost.events import EventTable
+from fencepost.events.event_attributes import is_feature_row
+from fencepost.events.feature_tables import attribute_columns
 from fencepost.formats.event_files import Batch
 
 _GEOMETRIES = (
@@ -39,18 +42,32 @@ def features(
     """
     if isinstance(batch.events, list):
         events = [batch.events[number] for number in chosen.tolist()]
-    else:
-        events = _times_as_text(batch.events.take(pa.array(chosen))).to_pylist()
-    return [_feature(event, geometry_name) for event in events]
+        return [_feature(event, geometry_name, _is_feature(event)) for event in events]
+    rows = EventTable(_times_as_text(batch.events.take(pa.array(chosen)))).rows()
+    return [_feature({**row}, geometry_name, is_feature_row(row)) for row in rows]
 
 
 def event_ids(batch: Batch, chosen: NDArray[np.int64]) -> list[str | int | float | None]:
     """Return the ids of events: the member, attribute or column `id`, or a Feature's property."""
     if isinstance(batch.events, list):
         return [_event_id(batch.events[number]) for number in chosen.tolist()]
-    if "id" not in batch.events.column_names:
+    columns = attribute_columns(batch.events)
+    if columns is None:  # Features and other rows
+        rows = EventTable(batch.events.take(pa.array(chosen))).rows()
+        return [_event_id({**row}) for row in rows]
+    ids = _plain_ids(columns, "id", chosen)
+    if columns is batch.events or "properties.id" not in columns.column_names:
+        return ids
+    own = zip(ids, _plain_ids(columns, "properties.id", chosen), strict=True)
+    return [inner if id is None else id for id, inner in own]
+
+
+def _plain_ids(
+    table: pa.Table, name: str, chosen: NDArray[np.int64]
+) -> list[str | int | float | None]:
+    if name not in table.column_names:
         return [None] * len(chosen)
-    column = _times_as_text(batch.events.select(["id"])).column("id").take(pa.array(chosen))
+    column = _times_as_text(table.select([name])).column(name).take(pa.array(chosen))
     return [_plain_id(value) for value in column.to_pylist()]
 
 
@@ -68,9 +85,16 @@ def _plain_id(value: object) -> str | int | float | None:
     return value if isinstance(value, str | int | float) else None
 
 
-def _feature(event: dict[str, Any], geometry_name: str | None) -> dict[str, Any]:
-    if event.get("type") == "Feature" and isinstance(event.get("properties"), dict | None):
-        return {**event, "properties": dict(event.get("properties") or {})}
+def _is_feature(event: dict[str, Any]) -> bool:
+    return event.get("type") == "Feature" and isinstance(event.get("properties"), dict | None)
+
+
+def _feature(event: dict[str, Any], geometry_name: str | None, is_feature: bool) -> dict[str, Any]:
+    if is_feature:
+        geometry = event.get("geometry")
+        members = {"geometry": _geojson(geometry)} if isinstance(geometry, bytes) else {}
+        properties = dict(event.get("properties") or {})
+        return {**event, "type": "Feature", **members, "properties": properties}
     name, geometry = _find_geometry(event, geometry_name)
     feature: dict[str, Any] = {"type": "Feature", "geometry": geometry}
     if isinstance(event.get("id"), str | int | float):

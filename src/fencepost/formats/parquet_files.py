@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
 from fencepost.events.arrow_text import split_invalid_utf8
+from fencepost.events.feature_tables import columns_to_read
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.file_formats import STDIN, open_input, read_error
 from fencepost.formats.line_batches import MAX_BATCH_ROWS
@@ -64,8 +65,8 @@ class ParquetRows:
         return {key: self._column_metadata[key] for key in ("crs",) if key in self._column_metadata}
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
-        """Yield tables of at most MAX_BATCH_ROWS rows, of some columns or of all."""
-        chosen = self.names if columns is None else [n for n in self.names if n in columns]
+        """Yield tables of at most MAX_BATCH_ROWS rows, of some attributes' columns or of all."""
+        chosen = self.names if columns is None else columns_to_read(self.names, columns)
         chosen = chosen or self.names[:1]  # a table without columns would have no rows
         done = 0
         try:

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError
+from fencepost.events.event_attributes import is_feature_row
+from fencepost.events.feature_tables import may_have_features
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.event_files import json_batches
 from fencepost.formats.file_formats import (
@@ -85,7 +87,8 @@ def read_subscriptions(
     name = "standard input" if path == STDIN else path
     if kind is Format.PARQUET:
         file = ParquetRows(path)
-        _check_columns(file.names, name)
+        if not may_have_features(file.names):  # whose columns are properties
+            _check_columns(file.names, name)
         return SubscriptionFile(name, file.rows, _from_tables(file, on_dead_letter))
     if kind is Format.CSV:
         lines = _TextLines(path, name)
@@ -114,13 +117,17 @@ def _row(values: Mapping[str, Any], row: int, line: int | None, raw: str) -> Sub
 def _from_objects(batch: Any) -> tuple[list[SubscriptionRow], int]:
     rows = []
     for number, value in enumerate(batch.events):
-        properties = value.get("properties")
-        if value.get("type") == "Feature" and isinstance(properties, dict):
-            id_owner = value if value.get("id") is not None else properties
-            value = {**properties, "id": id_owner.get("id")}
+        if value.get("type") == "Feature" and isinstance(value.get("properties"), dict):
+            value = _values_of_feature(value)
         line = None if batch.lines is None else int(batch.lines[number])
         rows.append(_row(value, int(batch.rows[number]), line, _raw(value)))
     return rows, batch.done
+
+
+def _values_of_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
+    properties = feature["properties"] or {}
+    id_owner = feature if feature.get("id") is not None else properties
+    return {**properties, "id": id_owner.get("id")}
 
 
 def _raw(values: Mapping[str, Any]) -> str:
@@ -132,7 +139,11 @@ def _from_tables(
 ) -> Iterator[tuple[list[SubscriptionRow], int]]:
     for numbers, table, done in file.readable_batches(COLUMNS, on_dead_letter):
         numbered = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
-        yield [_row(values, number, None, _raw(values)) for number, values in numbered], done
+        rows = []
+        for number, columns in numbered:
+            values = _values_of_feature(columns) if is_feature_row(columns) else columns
+            rows.append(_row(values, number, None, _raw(values)))
+        yield rows, done
 
 
 def _microseconds(table: pa.Table) -> pa.Table:

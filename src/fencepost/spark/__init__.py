@@ -6,6 +6,7 @@ matches = fps.match(events, "/shared/index", columns=["id"])
 
 - `indexes/`: build, partition, compact and cache indexes; simplify subscriptions
 - `matches/`: match the events of a DataFrame against an index
+- `feature_frames`: GeoJSON Features in DataFrames: columns and types of their attributes
 - `sinks/`: write matches to Parquet files, an MQTT broker or webhooks
 - `sources/`: read streams of events
 - `stateful/`: composites and tracked objects on DataFrames
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.parquet_sink import write_matches, written_files
     from fencepost.spark.sinks.sink_messages import messages_of
     from fencepost.spark.sinks.webhook_sink import send_webhooks
+    from fencepost.spark.sources.event_tables import read_events
     from fencepost.spark.sources.json_payloads import EventsAndDeadLetters, events_of
     from fencepost.spark.sources.mqtt_source import read_mqtt
     from fencepost.spark.stateful.detection_frames import detect
@@ -47,6 +49,7 @@ __all__ = [
     "messages_of",
     "plan",
     "progress_of",
+    "read_events",
     "read_mqtt",
     "send_mqtt",
     "send_webhooks",
@@ -65,6 +68,7 @@ _load = lazy_getattr(
         "indexes.index_build": ["BuiltIndex", "build_index"],
         "stateful.detection_frames": ["detect"],
         "matches.match_frames": ["MatchPlan", "match", "plan"],
+        "sources.event_tables": ["read_events"],
         "sources.mqtt_source": ["read_mqtt"],
         "sources.json_payloads": ["EventsAndDeadLetters", "events_of"],
         "matches.stream_progress": ["Progress", "ProgressListener", "progress_of"],

@@ -1,4 +1,4 @@
-"""Read Arrow columns of WKB, WKT and GeoArrow's native encodings into flat arrays.
+"""Read Arrow columns of WKB, WKT, GeoArrow's native encodings and GeoJSON into flat arrays.
 
 A native GeoArrow column has the levels of `RawShapes`::
 
@@ -26,6 +26,12 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import ModelError
+from fencepost.geometry.readers.geojson import read_mappings
+from fencepost.geometry.readers.geojson_columns import (
+    geojson_values,
+    is_geojson,
+    native_geometries,
+)
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
     LINES,
@@ -89,8 +95,15 @@ def read_arrow(values: Any) -> RawShapes:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
         chunks = [chunk.dictionary_decode() for chunk in chunks]
+    if is_geojson(kind):
+        return concatenate_shapes([_read_geojson_chunk(chunk) for chunk in chunks])
     encoding = encoding_name(kind, name)
     return concatenate_shapes([_read_chunk(chunk, encoding) for chunk in chunks])
+
+
+def _read_geojson_chunk(chunk: pa.Array) -> RawShapes:
+    native = native_geometries(chunk)
+    return read_mappings(geojson_values(chunk)) if native is None else _read_chunk(*native)
 
 
 def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:

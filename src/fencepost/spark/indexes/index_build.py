@@ -35,6 +35,7 @@ from fencepost.engine.storage.manifest import (
 from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
 from fencepost.errors import IndexingError, ModelError
 from fencepost.geometry.space import Space
+from fencepost.spark.feature_frames import attribute_frame
 from fencepost.spark.indexes import build_tasks, compaction, partition_cuts
 from fencepost.spark.indexes.build_tasks import DELETED, PART, REASON_COLUMN, REQUESTED_COLUMNS
 from fencepost.spark.indexes.index_folders import Folder, folder_of
@@ -128,7 +129,8 @@ def build_index(
     subscriptions : DataFrame
         One subscription a row: `id`, `expression` (CQL2, text or JSON) and, optionally,
         `subscriber` and `expires`. Instead of `expression`, conditions may be in columns, which
-        `regions`, `within`, `keywords` and `equals` name.
+        `regions`, `within`, `keywords` and `equals` name. In GeoJSON Features, these columns are
+        properties, the `id` and the `geometry`.
     path : str or Path
         A folder that all workers share, or an address in an object store that
         `pyarrow.fs.FileSystem.from_uri` accepts, such as ``s3://bucket/index``. `Matcher.open` also
@@ -200,6 +202,7 @@ class _Job:
         from pyspark import StorageLevel
         from pyspark.sql import functions as F
 
+        subscriptions = attribute_frame(subscriptions)
         used = self.reader.layout.used(subscriptions.columns)
         _check_column_names([*used, REASON])
         deleting = self.previous is not None and _DELETED in subscriptions.columns

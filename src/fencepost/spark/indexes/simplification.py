@@ -19,6 +19,7 @@ from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import Space, parse_space
+from fencepost.spark.feature_frames import attribute_frame
 from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, with_names_as_text
 from fencepost.spark.matches.match_frames import (
     DUPLICATE_REASON,
@@ -75,6 +76,7 @@ def simplify(
     """
     if subscriptions.isStreaming:
         raise ModelError("a stream of subscriptions cannot be simplified; give a batch DataFrame")
+    subscriptions = attribute_frame(subscriptions)
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -26,6 +26,7 @@ from fencepost.engine import Pairs, match_pairs
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.storage.manifest import Manifest, SegmentEntry
 from fencepost.errors import IndexingError, ModelError
+from fencepost.spark.feature_frames import columns_of_attributes, with_properties
 from fencepost.spark.indexes.index_folders import folder_of
 from fencepost.spark.matches.observed_metrics import ObservedMatch
 
@@ -132,16 +133,18 @@ def match(
     Parameters
     ----------
     events : DataFrame
-        Batch or streaming; a row is an event, its columns are the attributes. A binary column
-        used as a geometry is WKB, a string column is WKT.
+        Batch or streaming; a row is an event, its columns are the attributes. A row with the
+        columns `type`, `geometry` and `properties` is a GeoJSON Feature. A binary column used as a
+        geometry is WKB, a string column is WKT, a struct of `type` and `coordinates` is GeoJSON.
     path : str or Path
         A folder that `build_index` or `Matcher.save` wrote and that every worker can read, or its
         address in an object store, from which workers cache files on their disks. A batch is
         matched with the version that is the newest at this call, each micro-batch of a stream with
         the version that is the newest when it begins.
     columns : sequence of str, optional
-        The columns of events to keep; all by default. Fewer are faster: in batch, only these and
-        the columns that subscriptions refer to are sent to the workers.
+        The columns of events to keep, and properties of Features; all columns by default. Fewer
+        are faster: in batch, only these and the columns that subscriptions refer to are sent to
+        the workers.
     how : {"auto", "whole", "partitioned"}
         "whole": every worker maps the whole index. "partitioned": events are routed to the parts
         that they may match. "auto" chooses by the size of the index; `plan` returns the choice.
@@ -158,6 +161,7 @@ def match(
     from pyspark.sql.types import StringType, StructField, StructType
 
     added = (*ADDED, REASON) if dead_letters else ADDED
+    events = with_properties(events, columns or ())
     kept_columns = _kept_columns(events, columns, added)
     folder = folder_of(str(path))
     manifest = folder.manifest()
@@ -165,9 +169,8 @@ def match(
     requested = manifest.event_columns().all_attributes()
     # A stream may outlive this index, and a later version may refer to any column. At least one
     # column is sent, because batches without columns have no rows.
-    needed = [
-        n for n in events.columns if events.isStreaming or n in requested or n in kept_columns
-    ]
+    read = columns_of_attributes(events, requested)
+    needed = [n for n in events.columns if events.isStreaming or n in read or n in kept_columns]
     needed = needed or events.columns[:1]
     # Workers return subscribers only if some differ from the ids. In a stream, those of a later
     # version may differ.

@@ -32,6 +32,8 @@ from fencepost.composite.join_plan import EVERYWHERE, reach
 from fencepost.composite.model import Composite
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
+from fencepost.events.feature_tables import attribute_columns
+from fencepost.spark.feature_frames import attribute_type, columns_of_attributes
 from fencepost.spark.matches.match_frames import with_plain_names
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def detect(
     Parameters
     ----------
     events : DataFrame
-        Batch or streaming; a row is an event, its columns are the attributes.
+        Batch or streaming; a row is an event, with attributes as in `match`.
     composites : iterable of Composite
         The composites to find. A stream that restarts from its checkpoint must get the same
         composites, and the same values of all parameters below.
@@ -88,7 +90,7 @@ def detect(
         How many seconds an event may be behind the newest one. In a stream this is the delay of the
         watermark, which moves once a micro-batch.
     time, geometry, id : str
-        The columns of the time, the location and the id. An id is a string or a whole number;
+        The attributes of the time, the location and the id. An id is a string or a whole number;
         every event needs one.
     buckets : int
         The largest number of keys over which the events of one composite are spread. Only
@@ -117,10 +119,7 @@ def detect(
     names = AttributeNames(time, geometry, id)
     duration_ns(lateness_s, "lateness_s")
     for name in (time, geometry, id):
-        if name not in events.columns:
-            raise ModelError(
-                f"the events have no column {name!r:.40}; they have: {', '.join(events.columns)}"
-            )
+        attribute_type(events, name)  # raises if there is no such attribute
     task = _Task(
         json.dumps([composite.to_json() for composite in composite_list]),
         float(lateness_s),
@@ -131,7 +130,7 @@ def detect(
         dead_letters,
     )
     requested = _plan(task).matcher.requested_attributes()
-    needed = [name for name in events.columns if name in requested or name in names]
+    needed = columns_of_attributes(events, {*requested, *names})
     routed = with_plain_names(events, needed).mapInArrow(
         _RouteTask(task, tuple(needed)), from_arrow_schema(_ROUTED)
     )
@@ -305,7 +304,12 @@ def _routed_rows(plan: _Plan, event: MatchedEvent) -> Iterator[tuple[Any, ...]]:
 
 def _describe(table: pa.Table, row: int, names: AttributeNames) -> str:
     """Return the time, the location and the id of an event as JSON."""
-    values = {name: table.column(name)[row] for name in names}
+    one = table.slice(row, 1)
+    columns = attribute_columns(one)
+    if columns is None:
+        columns = one
+    known = columns.column_names
+    values = {name: columns.column(name)[0] if name in known else pa.scalar(None) for name in names}
     return json.dumps({name: _json_value(value) for name, value in values.items()})
 
 

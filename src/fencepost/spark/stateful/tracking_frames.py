@@ -19,6 +19,7 @@ import pyarrow as pa
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
+from fencepost.spark.feature_frames import attribute_type
 from fencepost.spark.indexes.index_folders import folder_of
 from fencepost.spark.matches.match_frames import with_plain_names
 from fencepost.tracking.checkpoint_json import (
@@ -93,16 +94,16 @@ def track(
     Parameters
     ----------
     events : DataFrame
-        Batch or streaming; a row is a position.
+        Batch or streaming; a row is a position, with attributes as in `match`.
     path : str or Path
         A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A stream
         uses a newer version from its next micro-batch on.
     key : str
-        The column that identifies an object: a string or a whole number.
+        The attribute that identifies an object: a string or a whole number.
     on : iterable of str
         The kinds of notifications, as in `Tracker`.
     time, position : str
-        The columns of the time and the location of a position.
+        The attributes of the time and the location of a position.
     **options
         `dwell_s`, `debounce_s`, `hysteresis`, `lateness_s`, `gap_s` and `forget_after_s`, as in
         `Tracker`. In a stream, the state of an object is also dropped if it has no row for
@@ -123,11 +124,7 @@ def track(
     from pyspark.sql import functions as F
     from pyspark.sql.types import IntegralType, StringType
 
-    for name in (key, time, position):
-        if events.columns.count(name) != 1:
-            have = ", ".join(events.columns)
-            raise ModelError(f"the events need one column {name!r}; they have: {have}")
-    key_type = events.schema[key].dataType
+    key_type, _, _ = (attribute_type(events, name) for name in (key, time, position))
     if not isinstance(key_type, (StringType, IntegralType)):
         raise ModelError(f"the column {key!r} must hold strings or whole numbers; it is {key_type}")
     folder = folder_of(str(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,26 +10,18 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError
-from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
+from fencepost.formats.csv_files import CsvFile, CsvRow
+from fencepost.formats.dead_letters import DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.event_files import json_batches
-from fencepost.formats.file_formats import (
-    STDIN,
-    Format,
-    file_size,
-    format_of,
-    open_input,
-    read_error,
-)
-from fencepost.formats.line_batches import (
-    MAX_BATCH_ROWS,
-    MAX_LINE_BYTES,
-    line_batches,
-    too_long_reason,
-)
+from fencepost.formats.file_formats import STDIN, Format, file_size, format_of
+from fencepost.formats.geopackage_files import GeoPackageRows
 from fencepost.formats.parquet_files import ParquetRows
 
 REQUIRED_COLUMNS = ("id", "expression")
 COLUMNS = (*REQUIRED_COLUMNS, "subscriber", "expires")
+_COMMA_ADVICE = (
+    'put an expression that has a comma in quotes, as in "S_DWITHIN(place, POINT(1 2), 3)"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ def read_subscriptions(
     ----------
     path : str or Path
         CSV with a header, newline-delimited JSON, GeoJSON (the properties of each Feature; its
-        geometry is ignored) or Parquet; `-` is standard input.
+        geometry is ignored), Parquet or GeoPackage; `-` is standard input.
     dead_letters : callable, optional
         Called with each row that cannot be read. Left out, the first such row raises. Expressions
         are not parsed here.
@@ -83,13 +74,15 @@ def read_subscriptions(
     on_dead_letter = dead_letters or raise_dead_letter
     kind = format_of(path, format)
     name = "standard input" if path == STDIN else path
-    if kind is Format.PARQUET:
-        file = ParquetRows(path)
+    if kind in (Format.PARQUET, Format.GEOPACKAGE):
+        file = ParquetRows(path) if kind is Format.PARQUET else GeoPackageRows(path)
         _check_columns(file.names, name)
         return SubscriptionFile(name, file.rows, _from_tables(file, on_dead_letter))
     if kind is Format.CSV:
-        lines = _TextLines(path, name)
-        return SubscriptionFile(name, file_size(path), _from_csv(lines, name, on_dead_letter))
+        rows = CsvFile(path, name, ",".join(COLUMNS), _COMMA_ADVICE)
+        header = [column.lower() for column in rows.header]
+        _check_columns(header, name)
+        return SubscriptionFile(name, file_size(path), _from_csv(rows, header, on_dead_letter))
     total, batches = json_batches(path, name, kind, on_dead_letter)
     return SubscriptionFile(name, total, (_from_objects(batch) for batch in batches))
 
@@ -128,7 +121,7 @@ def _raw(values: Mapping[str, Any]) -> str:
 
 
 def _from_tables(
-    file: ParquetRows, on_dead_letter: DeadLetterHandler
+    file: ParquetRows | GeoPackageRows, on_dead_letter: DeadLetterHandler
 ) -> Iterator[tuple[list[SubscriptionRow], int]]:
     for numbers, table, done in file.readable_batches(COLUMNS, on_dead_letter):
         numbered = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
@@ -147,90 +140,12 @@ def _microseconds(table: pa.Table) -> pa.Table:
 
 
 def _from_csv(
-    lines: _TextLines, name: str, on_dead_letter: DeadLetterHandler
+    file: CsvFile, header: list[str], on_dead_letter: DeadLetterHandler
 ) -> Iterator[tuple[list[SubscriptionRow], int]]:
-    csv.field_size_limit(MAX_LINE_BYTES)
-    reader = csv.reader(lines, strict=True)
-    header = _header(reader, name)
-    rows: list[SubscriptionRow] = []
-    number = 0
-    while True:
-        fields: list[str] = []
-        try:
-            fields = next(reader)
-            if not fields:
-                continue
-            rows.append(_row_of_csv(fields, header, number, lines.number))
-        except StopIteration:
-            break
-        except (csv.Error, ValueError) as error:
-            raw = shorten(",".join(fields))
-            on_dead_letter(DeadLetter(name, number, str(error), raw, lines.number))
-        number += 1
-        if len(rows) == MAX_BATCH_ROWS:
-            yield rows, lines.done
-            rows = []
-    if rows:
-        yield rows, lines.done
+    for batch in file.batches(on_dead_letter):
+        yield [_row_of_csv(row, header) for row in batch.rows], batch.done
 
 
-class _LineTooLongError(ValueError):
-    """A line of more than `MAX_LINE_BYTES`; the message is the reason of a dead letter."""
-
-
-class _TextLines:
-    """The lines of a CSV file as text; a line that is too long raises, but does not end them."""
-
-    def __init__(self, path: str, name: str) -> None:
-        stream = open_input(path)
-        self._name = name
-        self._lines = (line for batch in line_batches(stream) for line in batch.lines)
-        self.number = self.done = 0
-
-    def __iter__(self) -> _TextLines:
-        return self
-
-    def __next__(self) -> str:
-        try:
-            line = next(self._lines)
-        except OSError as error:
-            raise read_error(self._name, error) from error
-        self.number = line.number
-        self.done += line.length + 1
-        if line.is_too_long:
-            raise _LineTooLongError(too_long_reason(line))
-        text = line.text.decode("utf-8", "surrogateescape") + "\n"
-        return text.removeprefix("\ufeff") if line.number == 1 else text
-
-
-def _header(reader: Any, name: str) -> list[str]:
-    try:
-        header = [column.strip().lower() for column in next(reader)]
-    except StopIteration:
-        raise FencepostError(
-            f"{name} is empty; its first line must name the columns: {','.join(COLUMNS)}"
-        ) from None
-    except _LineTooLongError:
-        raise FencepostError(
-            f"{name} begins with a line of more than {MAX_LINE_BYTES:,} bytes; its first line must "
-            f"name the columns: {','.join(COLUMNS)}; end lines with a newline, or name the format "
-            "of the file with --format"
-        ) from None
-    except csv.Error as error:
-        raise FencepostError(f"{name} is no CSV: {error}; write it again") from None
-    _check_columns(header, name)
-    return header
-
-
-def _row_of_csv(fields: list[str], header: list[str], number: int, line: int) -> SubscriptionRow:
-    if len(fields) != len(header):
-        raise ValueError(
-            f"it has {len(fields)} fields and the header {len(header)}; put an expression that "
-            'has a comma in quotes, as in "S_DWITHIN(place, POINT(1 2), 3)"'
-        )
-    try:
-        "".join(fields).encode()
-    except UnicodeEncodeError:
-        raise ValueError("it is not UTF-8; write the file as UTF-8") from None
-    values = {column: value or None for column, value in zip(header, fields, strict=True)}
-    return _row(values, number, line, shorten(",".join(fields)))
+def _row_of_csv(row: CsvRow, header: list[str]) -> SubscriptionRow:
+    values = {column: value or None for column, value in zip(header, row.fields, strict=True)}
+    return _row(values, row.row, row.line, row.raw)

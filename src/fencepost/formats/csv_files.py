@@ -216,7 +216,9 @@ class CsvEvents:
     def event(self, row: CsvRow) -> dict[str, Any]:
         """Return a row as an event. Raise InvalidRowError if its point cannot be made."""
         named = dict(zip(self._file.header, row.fields, strict=True))
-        event = {name: _value(text) for name, text in named.items() if name and text}
+        event: dict[str, Any] = {
+            name: _value(text) for name, text in named.items() if name and text
+        }
         points = self._points
         if points is not None and (named[points.x] or named[points.y]):
             position = [_coordinate(name, named[name]) for name in (points.x, points.y)]

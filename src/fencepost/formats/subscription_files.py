@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ import pyarrow as pa
 
 from fencepost.errors import FencepostError
 from fencepost.formats.csv_files import CsvFile, CsvRow
-from fencepost.formats.dead_letters import DeadLetterHandler, raise_dead_letter, shorten
-from fencepost.formats.event_files import json_batches
+from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
+from fencepost.formats.event_files import Batch, json_batches
 from fencepost.formats.file_formats import STDIN, Format, file_size, format_of
 from fencepost.formats.geopackage_files import GeoPackageRows
 from fencepost.formats.parquet_files import ParquetRows
 
 REQUIRED_COLUMNS = ("id", "expression")
 COLUMNS = (*REQUIRED_COLUMNS, "subscriber", "expires")
+_FENCE_ADVICE = "to make a fence of each geometry, give `fencepost index` the option --relation"
 _COMMA_ADVICE = (
     'put an expression that has a comma in quotes, as in "S_DWITHIN(place, POINT(1 2), 3)"'
 )
@@ -76,27 +78,32 @@ def read_subscriptions(
     name = "standard input" if path == STDIN else path
     if kind in (Format.PARQUET, Format.GEOPACKAGE):
         file = ParquetRows(path) if kind is Format.PARQUET else GeoPackageRows(path)
-        _check_columns(file.names, name)
+        _check_columns(file.names, name, file.geometry is not None)
         return SubscriptionFile(name, file.rows, _from_tables(file, on_dead_letter))
     if kind is Format.CSV:
         rows = CsvFile(path, name, ",".join(COLUMNS), _COMMA_ADVICE)
         header = [column.lower() for column in rows.header]
-        _check_columns(header, name)
+        _check_columns(header, name, False)
         return SubscriptionFile(name, file_size(path), _from_csv(rows, header, on_dead_letter))
     total, batches = json_batches(path, name, kind, on_dead_letter)
-    return SubscriptionFile(name, total, (_from_objects(batch) for batch in batches))
+    rows_of = partial(_from_objects, name=name, on_dead_letter=on_dead_letter)
+    return SubscriptionFile(name, total, map(rows_of, batches))
 
 
-def _check_columns(names: Sequence[str], name: str) -> None:
+def _check_columns(names: Sequence[str], name: str, has_geometry: bool) -> None:
     missing = [column for column in REQUIRED_COLUMNS if column not in names]
     if missing:
         raise FencepostError(
             f"{name} has no column {' and no '.join(missing)}; it has: {', '.join(names):.200}; "
             f"the columns of subscriptions are {', '.join(COLUMNS)}"
+            f"{f'; {_FENCE_ADVICE}' if has_geometry else ''}"
         )
 
 
-def _row(values: Mapping[str, Any], row: int, line: int | None, raw: str) -> SubscriptionRow:
+def subscription_row(
+    values: Mapping[str, Any], row: int, line: int | None, raw: str
+) -> SubscriptionRow:
+    """Return a row of a file as a subscription; an id that is a whole number becomes text."""
     chosen = {name: values.get(name) for name in COLUMNS}
     for name in ("id", "subscriber"):
         if type(chosen[name]) is int:
@@ -104,15 +111,23 @@ def _row(values: Mapping[str, Any], row: int, line: int | None, raw: str) -> Sub
     return SubscriptionRow(chosen, row, line, raw)
 
 
-def _from_objects(batch: Any) -> tuple[list[SubscriptionRow], int]:
+def _from_objects(
+    batch: Batch, name: str, on_dead_letter: DeadLetterHandler
+) -> tuple[list[SubscriptionRow], int]:
     rows = []
     for number, value in enumerate(batch.events):
+        row = int(batch.rows[number])
+        line = None if batch.lines is None else int(batch.lines[number])
         properties = value.get("properties")
         if value.get("type") == "Feature" and isinstance(properties, dict):
+            geometry = value.get("geometry")
             id_owner = value if value.get("id") is not None else properties
             value = {**properties, "id": id_owner.get("id")}
-        line = None if batch.lines is None else int(batch.lines[number])
-        rows.append(_row(value, int(batch.rows[number]), line, _raw(value)))
+            if "expression" not in properties and geometry is not None:
+                reason = f"it has no expression; {_FENCE_ADVICE}"
+                on_dead_letter(DeadLetter(name, row, reason, _raw(value), line))
+                continue
+        rows.append(subscription_row(value, row, line, _raw(value)))
     return rows, batch.done
 
 
@@ -125,7 +140,10 @@ def _from_tables(
 ) -> Iterator[tuple[list[SubscriptionRow], int]]:
     for numbers, table, done in file.readable_batches(COLUMNS, on_dead_letter):
         numbered = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
-        yield [_row(values, number, None, _raw(values)) for number, values in numbered], done
+        yield (
+            [subscription_row(values, number, None, _raw(values)) for number, values in numbered],
+            done,
+        )
 
 
 def _microseconds(table: pa.Table) -> pa.Table:
@@ -148,4 +166,4 @@ def _from_csv(
 
 def _row_of_csv(row: CsvRow, header: list[str]) -> SubscriptionRow:
     values = {column: value or None for column, value in zip(header, row.fields, strict=True)}
-    return _row(values, row.row, row.line, row.raw)
+    return subscription_row(values, row.row, row.line, row.raw)

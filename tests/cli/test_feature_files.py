@@ -245,12 +245,6 @@ class TestGeoPackage:
         assert out.stat().st_size
         run("explain", "zones.gpkg", "near", "--row", 1, *subscriptions)
 
-    def test_subscriptions(self) -> None:
-        columns = {"id": ["a"], "expression": ["rank > 1"]}
-        frame = geopandas.GeoDataFrame(columns, geometry=[None], crs=4326)
-        frame.to_file("subscriptions.gpkg")
-        assert index_of(file="subscriptions.gpkg").match({"rank": 2}) == ["a"]
-
 
 def subscription() -> str:
     Path("near.csv").write_text('id,expression\nnear,"S_DWITHIN(geometry, POINT(1 1), 2)"\n')

@@ -35,6 +35,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zones = geopandas.GeoDataFrame({"name": ["a"]}, geometry=[shapely.box(0, 0, 4, 4)], crs=4326)
     Path("zones.geojson").write_text(zones.to_json(drop_id=True))
     Path("bad.gpkg").write_text("nonsense")
+    zones.to_parquet("zones.parquet")
     zones.to_file("zones.gpkg")
     zones.to_file("two.gpkg", layer="roads")
     zones.to_file("two.gpkg", layer="zones")
@@ -130,8 +131,9 @@ COMMANDS = {
     # Fences
     f"index zones.geojson {X}": "none of the 1 subscriptions can be used; the first: "
     f"zones.geojson, row 0: it has no expression; {OPTION}",
-    f"index zones.gpkg {X}": "zones.gpkg has no column id and no expression; it has: name; "
-    f"{COLUMNS}; {OPTION}",
+    f"index zones.gpkg {X}": f"zones.gpkg is a GeoPackage, which holds no expressions; {OPTION}",
+    f"index zones.parquet {X}": "zones.parquet has no column id and no expression; it has: name, "
+    f"geometry; {COLUMNS}; {OPTION}",
     f"index zones.geojson --relation S_INTERSECT {X}": "there is no relation 'S_INTERSECT' of "
     "geometries; did you mean S_INTERSECTS?",
     f"index zones.geojson --relation ST_Within {X}": "there is no relation 'ST_Within' of "
@@ -154,8 +156,8 @@ COMMANDS = {
     "zones.geojson, row 0: it has no property nam, which --id names; did you mean name? "
     "It has: name",
     f"index places.csv {S} {X}": "none of the 1 features can be used; the first: places.csv, "
-    "line 2: its geometry is no well-known text (ParseException: Unknown type: 'NOWHERE'); "
-    "write it as in POINT (8.5 47.4)",
+    "line 2: its geometry is 'NOWHERE', which is no well-known text; write it as in "
+    "POINT (8.5 47.4)",
     # CSV
     "match ships.csv": f"ships.csv has no column geometry; make points of two columns with "
     f"--x lon --y lat, {NEEDS_GEOMETRY}",
@@ -179,7 +181,7 @@ COMMANDS = {
     "match events.ndjson --x lon --y lat": "events.ndjson is no CSV, and --x and --y name columns "
     "of a CSV file; leave them out",
     # GeoPackage
-    "match none.gpkg": "there is no file none.gpkg; check its name and folder (HERE)",
+    "match none.gpkg": "there is no file none.gpkg; check its name and folder (FOLDER)",
     "match bad.gpkg": "bad.gpkg cannot be read as a GeoPackage ('bad.gpkg' not recognized as being "
     "in a supported file format.); write it again, or name its format with --format",
     "match two.gpkg": "two.gpkg has 2 layers; choose one with --layer: roads, zones",
@@ -187,7 +189,8 @@ COMMANDS = {
     "It has: roads, zones",
     "match ships.csv --layer zones": "ships.csv is no GeoPackage, so it has no layers; leave out "
     "--layer",
-    "match - --format gpkg": "a GeoPackage cannot be read from standard input; name the file itself",
+    "match - --format gpkg": "a GeoPackage cannot be read from standard input; name the file "
+    "itself",
 }
 
 # By command: the message, which stands in a box below the usage.
@@ -211,7 +214,7 @@ def arguments_of(command: str) -> tuple[str, ...]:
     return (*command.split(), *source)
 
 
-MISTAKES = {
+MISTAKES: dict[tuple[str, ...], tuple[int, str]] = {
     **{("explain", "{}", "-e", text): (1, message) for text, message in EXPRESSIONS.items()},
     **{arguments_of(command): (1, message) for command, message in COMMANDS.items()},
     **{arguments_of(command): (2, message) for command, message in USAGES.items()},
@@ -230,7 +233,7 @@ def test_the_message(arguments: tuple[str, ...]) -> None:
     else:
         (line,) = (line for line in result.stderr.splitlines() if "Invalid value: " in line)
         seen = line.partition("Invalid value: ")[2].rstrip(" │|")
-    assert seen == message.replace("HERE", str(Path.cwd()))
+    assert seen == message.replace("FOLDER", str(Path.cwd()))
     assert sorted(Path().rglob("*")) == before
 
 

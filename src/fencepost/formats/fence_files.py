@@ -167,7 +167,8 @@ def _geometry(feature: dict[str, Any]) -> object:
 def _from_wkt(text: str) -> object:
     try:
         return shapely.geometry.mapping(shapely.from_wkt(text))
-    except shapely.GEOSException as error:
+    except shapely.GEOSException:
         raise InvalidRowError(
-            f"its geometry is no well-known text ({error!s:.100}); write it as in POINT (8.5 47.4)"
+            f"its geometry is {text!r:.60}, which is no well-known text; write it as in "
+            "POINT (8.5 47.4)"
         ) from None

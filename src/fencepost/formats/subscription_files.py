@@ -15,7 +15,6 @@ from fencepost.formats.csv_files import CsvFile, CsvRow
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.event_files import Batch, json_batches
 from fencepost.formats.file_formats import STDIN, Format, file_size, format_of
-from fencepost.formats.geopackage_files import GeoPackageRows
 from fencepost.formats.parquet_files import ParquetRows
 
 REQUIRED_COLUMNS = ("id", "expression")
@@ -60,7 +59,7 @@ def read_subscriptions(
     ----------
     path : str or Path
         CSV with a header, newline-delimited JSON, GeoJSON (the properties of each Feature; its
-        geometry is ignored), Parquet or GeoPackage; `-` is standard input.
+        geometry is ignored) or Parquet; `-` is standard input.
     dead_letters : callable, optional
         Called with each row that cannot be read. Left out, the first such row raises. Expressions
         are not parsed here.
@@ -76,8 +75,10 @@ def read_subscriptions(
     on_dead_letter = dead_letters or raise_dead_letter
     kind = format_of(path, format)
     name = "standard input" if path == STDIN else path
-    if kind in (Format.PARQUET, Format.GEOPACKAGE):
-        file = ParquetRows(path) if kind is Format.PARQUET else GeoPackageRows(path)
+    if kind is Format.GEOPACKAGE:
+        raise FencepostError(f"{name} is a GeoPackage, which holds no expressions; {_FENCE_ADVICE}")
+    if kind is Format.PARQUET:
+        file = ParquetRows(path)
         _check_columns(file.names, name, file.geometry is not None)
         return SubscriptionFile(name, file.rows, _from_tables(file, on_dead_letter))
     if kind is Format.CSV:
@@ -136,7 +137,7 @@ def _raw(values: Mapping[str, Any]) -> str:
 
 
 def _from_tables(
-    file: ParquetRows | GeoPackageRows, on_dead_letter: DeadLetterHandler
+    file: ParquetRows, on_dead_letter: DeadLetterHandler
 ) -> Iterator[tuple[list[SubscriptionRow], int]]:
     for numbers, table, done in file.readable_batches(COLUMNS, on_dead_letter):
         numbered = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)

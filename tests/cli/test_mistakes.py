@@ -27,6 +27,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("hail.csv").write_text("id,expression\nhail,kind = 'hail'\n")
+    Path("semicolons.csv").write_text("id;lon;lat\na;1;2\n")
     Path("empty.csv").write_text("")
     Path("ships.csv").write_text('id,lon,lat\na,8.5,"47,4"\n')
     Path("places.csv").write_text("geometry,lon,lat\nNOWHERE,1,2\n")
@@ -176,6 +177,10 @@ COMMANDS = {
     "match places.csv --x lon --y lat": "places.csv has a column geometry; leave out --x and --y, "
     "or rename that column",
     "match twice.csv --x lon --y lat": "twice.csv has several columns lon; rename all but one",
+    "match semicolons.csv --x lon --y lat": "semicolons.csv separates its columns with semicolons; "
+    "write it with commas, as in id,lon,lat,kind",
+    f"index semicolons.csv {X}": "semicolons.csv separates its columns with semicolons; write it "
+    "with commas, as in id,expression,subscriber,expires",
     "match empty.csv --x lon --y lat": "empty.csv is empty; its first line must name the columns: "
     "id,lon,lat,kind",
     "match events.ndjson --x lon --y lat": "events.ndjson is no CSV, and --x and --y name columns "

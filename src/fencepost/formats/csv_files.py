@@ -24,6 +24,7 @@ from fencepost.formats.line_batches import (
 GEOMETRY = "geometry"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
 _MAX_NUMBER_LENGTH = 400
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 _BOOLEANS = {"true": True, "false": False}
 _X_NAMES = ("lon", "lng", "long", "longitude", "x", "easting")
 _Y_NAMES = ("lat", "latitude", "y", "northing")
@@ -77,7 +78,7 @@ class CsvFile:
 
     def _read_header(self, columns: str) -> list[str]:
         try:
-            return [column.strip() for column in next(self._reader)]
+            header = [column.strip() for column in next(self._reader)]
         except StopIteration:
             raise FencepostError(
                 f"{self._name} is empty; its first line must name the columns: {columns}"
@@ -90,6 +91,13 @@ class CsvFile:
             ) from None
         except csv.Error as error:
             raise FencepostError(f"{self._name} is no CSV: {error}; write it again") from None
+        separator = next((mark for mark in _OTHER_SEPARATORS if mark in "".join(header)), None)
+        if len(header) == 1 and separator is not None:
+            raise FencepostError(
+                f"{self._name} separates its columns with {_OTHER_SEPARATORS[separator]}; write it "
+                f"with commas, as in {columns}"
+            )
+        return header
 
     def batches(self, on_dead_letter: DeadLetterHandler) -> Iterator[CsvBatch]:
         """Yield the rows below the header; rows that cannot be used become dead letters."""

@@ -3,6 +3,7 @@
 - `arrow_text`: text in Arrow columns: rows that are not UTF-8, and conversion to Python
 - `event_attributes`: `attributes`, an event as a mapping of attribute names to values
 - `event_values`: `EventValues`, the attributes of one event, with each geometry read once
+- `nearest_names`: which of several names may be meant, and which are those of coordinates
 - `table`: `EventTable`, the events of a table or of a publication, with each value read once
 - `times`: instants as integers of nanoseconds since 1970, read from text and values
 - `tokenizer`: `Tokenizer`, the words of a text that keywords are compared with

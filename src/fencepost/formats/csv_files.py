@@ -10,8 +10,9 @@ from math import isfinite
 from typing import Any, BinaryIO, NamedTuple
 
 from fencepost.errors import FencepostError
+from fencepost.events.nearest_names import point_columns
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
-from fencepost.formats.file_formats import nearest_name, open_input, read_error
+from fencepost.formats.file_formats import name_advice, open_input, read_error
 from fencepost.formats.json_elements import InvalidRowError
 from fencepost.formats.line_batches import (
     MAX_BATCH_ROWS,
@@ -26,8 +27,6 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re
 _MAX_NUMBER_LENGTH = 400
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 _BOOLEANS = {"true": True, "false": False}
-_X_NAMES = ("lon", "lng", "long", "longitude", "x", "easting")
-_Y_NAMES = ("lat", "latitude", "y", "northing")
 
 
 class CsvRow(NamedTuple):
@@ -187,6 +186,11 @@ class CsvEvents:
     a missing attribute, and all else is text. The geometry is the point of two columns, or a column
     `geometry` of well-known text.
 
+    Attributes
+    ----------
+    names : list of str
+        The attributes of the events.
+
     Raises
     ------
     FencepostError
@@ -202,6 +206,7 @@ class CsvEvents:
         repeated = next((column for column in header if header.count(column) > 1), None)
         if repeated is not None:
             raise FencepostError(f"{name} has several columns {repeated}; rename all but one")
+        self.names = header if GEOMETRY in header else [*header, GEOMETRY]
         if points is None:
             if GEOMETRY not in header:
                 raise FencepostError(_no_geometry_problem(name, header))
@@ -210,7 +215,7 @@ class CsvEvents:
             if column not in header:
                 raise FencepostError(
                     f"{name} has no column {column}, which {option} names; "
-                    f"{nearest_name(column, header)}"
+                    f"{name_advice(column, header)}"
                 )
         if GEOMETRY in header:
             raise FencepostError(
@@ -235,12 +240,8 @@ class CsvEvents:
 
 
 def _no_geometry_problem(name: str, header: Sequence[str]) -> str:
-    lower = {column.lower(): column for column in reversed(header)}
-    x, y = (
-        next((lower[known] for known in names if known in lower), None)
-        for names in (_X_NAMES, _Y_NAMES)
-    )
-    options = f"--x {x} --y {y}" if x and y else "--x and --y"
+    columns = point_columns(header)
+    options = "--x and --y" if columns is None else f"--x {columns[0]} --y {columns[1]}"
     return (
         f"{name} has no column {GEOMETRY}; make points of two columns with {options}, or name a "
         f"column of well-known text {GEOMETRY}; it has: {', '.join(header):.200}"

@@ -18,7 +18,7 @@ from fencepost.errors import FencepostError, LanguageError
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
 from fencepost.formats.feature_writer import features, json_text
-from fencepost.formats.file_formats import nearest_name
+from fencepost.formats.file_formats import name_advice
 from fencepost.formats.json_elements import InvalidRowError
 from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow, subscription_row
 from fencepost.geometry.space import Space
@@ -148,7 +148,7 @@ def _id(feature: dict[str, Any], name: str | None, row: int) -> object:
         if name == "id" and "id" in feature:
             return feature["id"]
         raise InvalidRowError(
-            f"it has no property {name}, which --id names; {nearest_name(name, [*properties])}"
+            f"it has no property {name}, which --id names; {name_advice(name, [*properties])}"
         )
     if properties[name] is None:
         raise InvalidRowError(f"its {name}, which --id names, is null; give it a value")

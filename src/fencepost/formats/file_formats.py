@@ -1,6 +1,6 @@
 """`Format`: formats of files, by the ending of the name; open files; read stop words.
 
-`nearest_name` is the advice for a name of a column, a layer or a property that a file lacks.
+`name_advice` is the advice for a name of a column, a layer or a property that a file lacks.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
 from fencepost.errors import FencepostError
+from fencepost.events.nearest_names import nearest_name
 
 STDIN = "-"
-_MIN_COMPARED_LENGTH, _MAX_COMPARED_LENGTH = 3, 100
 
 
 class Format(StrEnum):
@@ -135,19 +134,11 @@ def write_error(path: Path, error: OSError) -> FencepostError:
     )
 
 
-def nearest_name(name: str, known: Sequence[str]) -> str:
-    """Return which of the known names may be meant, if one is alike, and all known names."""
-    listed = f"it has: {', '.join(known):.200}" if known else "it has none"
-    wanted = name.casefold()
-    folded = {each.casefold(): each for each in known if len(each) <= _MAX_COMPARED_LENGTH}
-    near = [each for each in folded if _begins_alike(each, wanted)]
-    near += get_close_matches(wanted[:_MAX_COMPARED_LENGTH], folded, 1)
-    return f"did you mean {folded[near[0]]}? {listed[0].upper()}{listed[1:]}" if near else listed
-
-
-def _begins_alike(first: str, second: str) -> bool:
-    shorter, longer = sorted((first, second), key=len)
-    return len(shorter) >= _MIN_COMPARED_LENGTH and longer.startswith(shorter)
+def name_advice(name: str, known: Sequence[str]) -> str:
+    """Return which name may be meant by one that a file lacks, and the names that it has."""
+    listed = f"has: {', '.join(known):.200}" if known else "has none"
+    near = nearest_name(name, known)
+    return f"it {listed}" if near is None else f"did you mean {near}? It {listed}"
 
 
 def read_stop_words(path: Path | None) -> list[str]:

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError
 from fencepost.extras import requires_extra
 from fencepost.formats.dead_letters import DeadLetterHandler
-from fencepost.formats.file_formats import STDIN, nearest_name, open_input
+from fencepost.formats.file_formats import STDIN, name_advice, open_input
 from fencepost.formats.line_batches import MAX_BATCH_ROWS
 from fencepost.formats.parquet_files import name_geometry_encodings, readable_batches
 
 _GEOMETRY = "geometry"
+_KEY = "OGC_FID"  # as pyogrio calls a key without a name
 _LON_LAT = ("EPSG:4326", "OGC:CRS84")
 
 
@@ -39,7 +40,7 @@ class GeoPackageRows:
     rows : int
         The number of features.
     names : list of str
-        The names of the fields.
+        The names of the columns.
     geometry : str or None
         The name of the geometry; None if the layer has no geometries.
     crs : dict
@@ -67,11 +68,12 @@ class GeoPackageRows:
             raise self._corrupt_error(error) from error
         fields = [str(name) for name in info["fields"]]
         self.rows = int(info["features"])
-        self.names = fields
         self._own_geometry_name: str = info["geometry_name"]
         self.geometry: str | None = None
         if info["geometry_type"] is not None:
             self.geometry = self._own_geometry_name if _GEOMETRY in fields else _GEOMETRY
+        geometries = [] if self.geometry is None else [self.geometry]
+        self.names = [info["fid_column"] or _KEY, *fields, *geometries]
         self.crs: dict[str, Any] = {} if info["crs"] in _LON_LAT else {"crs": None}
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
@@ -115,7 +117,7 @@ def _choose_layer(pyogrio: ModuleType, path: str, layer: str | None) -> str:
     kinds = {str(name): kind for name, kind in pyogrio.list_layers(path)}
     if layer is not None:
         if layer not in kinds:
-            raise FencepostError(f"{path} has no layer {layer}; {nearest_name(layer, [*kinds])}")
+            raise FencepostError(f"{path} has no layer {layer}; {name_advice(layer, [*kinds])}")
         return layer
     spatial = [name for name, kind in kinds.items() if kind is not None]
     if not spatial:

@@ -394,7 +394,7 @@ def test_one_build_at_a_time_and_remains_of_a_killed_build(
     rows = subscription_frame(spark, [("a", "n > 0", "me")])
     with (path / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IndexingError, match=r"another process is building an index in .*"):
+        with pytest.raises(IndexingError, match=r"another process is writing an index in .*"):
             fps.build_index(spark, rows, path)
     fps.build_index(spark, rows, path)
     assert not [*path.glob("segment-1-x"), *path.glob("router-1-x")]

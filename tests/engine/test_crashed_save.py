@@ -23,7 +23,7 @@ for step in range(10**6):
     matcher.subscribe(f"s{step}", f"n = {step}")
     if step % 5 == 4:
         matcher.compact()
-    matcher.save(sys.argv[1])
+    matcher.save(sys.argv[1], overwrite=True)
     print(step, flush=True)
 """
 

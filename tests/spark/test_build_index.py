@@ -354,7 +354,7 @@ def test_index_removed_and_index_overwritten_by_save(spark: SparkSession, tmp_pa
         saved.subscribe(id, "n > 0")
     saved.compact()
     saved.unsubscribe("gone")
-    saved.save(path)
+    saved.save(path, overwrite=True)
     with pytest.raises(IndexingError, match="has no parts; build it with"):
         fps.match(event, path, how="partitioned")
     built = fps.build_index(

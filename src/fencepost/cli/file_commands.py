@@ -136,7 +136,7 @@ def index(
         )
     with progress("Building", None):
         matcher.compact()
-        matcher.save(out)
+        matcher.save(out, overwrite=replace)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     seconds = time.perf_counter() - started
     expired = count - len(matcher)

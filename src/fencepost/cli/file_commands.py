@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.file_matching import MatchTotals
 
+EXIT_DAMAGED = 1
 EXIT_SET_ASIDE = 3
 EXIT_NO_MATCH = 4
 
@@ -85,16 +86,33 @@ SpaceOption = Annotated[
 
 def index(
     subscriptions: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="File of subscriptions: CSV, GeoJSON, NDJSON or Parquet; - is NDJSON on standard "
             "input."
         ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the index to.")],
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write the index to.")
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the index if there is one.")
     ] = False,
+    verify: Annotated[
+        Path | None,
+        typer.Option(
+            "--verify",
+            help="Compare all files of the index in this folder with their checksums instead.",
+        ),
+    ] = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            "--dump",
+            help="Write the subscriptions of the index in this folder to standard output instead, "
+            "as NDJSON.",
+        ),
+    ] = None,
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
     dead_letters: DeadLetterFile = None,
@@ -109,26 +127,77 @@ def index(
     used are set aside, and all other rows are compiled. The index keeps the
     stop words and the coordinate space for the commands that use it.
 
+    With --verify, name the damaged files of an index. With --dump, write its
+    subscriptions that have not expired, in the form that this command reads.
+
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out hail.index
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
       fencepost index subscriptions.csv --out hail.index --stop-words english.txt
       fencepost index subscriptions.csv --out hail.index --space wgs84
+      fencepost index --verify hail.index
+      fencepost index --dump hail.index > subscriptions.ndjson
 
     [bold]Exit codes[/bold]
-      0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
-      not kept by --dead-letters
+      0 done, 1 refused or damaged, 2 wrong usage, 3 done, but rows were set
+      aside and not kept by --dead-letters
     """
-    started = time.perf_counter()
+    _require_one({"SUBSCRIPTIONS": subscriptions, "--verify": verify, "--dump": dump})
+    if subscriptions is None:
+        building = {
+            "--out": out,
+            "--replace": replace,
+            "--stop-words": stop_words,
+            "--space": space is not Space.PLANAR,
+            "--dead-letters": dead_letters,
+            "--strict": strict,
+            "--format": format,
+        }
+        _use_saved_index(verify, dump, [name for name, value in building.items() if value], as_json)
+        return
+    if out is None:
+        raise typer.BadParameter("give the folder to write the index to: --out FOLDER")
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} exists already; give --replace to replace it")
-    from fencepost.engine.matcher import Matcher
     from fencepost.formats.dead_letters import DeadLetterCollector
+
+    with DeadLetterCollector(dead_letters, strict) as collector:
+        _build_index(subscriptions, out, replace, stop_words, space, format, collector, as_json)
+    report(collector)
+
+
+def _use_saved_index(
+    verify: Path | None, dump: Path | None, building: list[str], as_json: bool
+) -> None:
+    """Verify or dump an index. `building` names the options given that only build one."""
+    if building:
+        option = "--verify" if verify is not None else "--dump"
+        raise typer.BadParameter(f"{option} builds no index; leave out {', '.join(building)}")
+    from fencepost.cli import saved_index
+
+    if dump is not None:
+        saved_index.dump(dump)
+    elif verify is not None and not saved_index.verify(verify, as_json):
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+def _build_index(
+    subscriptions: str,
+    out: Path,
+    replace: bool,
+    stop_words: Path | None,
+    space: Space,
+    format: Format | None,
+    collector: DeadLetterCollector,
+    as_json: bool,
+) -> None:
+    """Compile a file of subscriptions, save the index, and print what it holds."""
+    started = time.perf_counter()
+    from fencepost.engine.matcher import Matcher
     from fencepost.formats.file_formats import read_stop_words
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
-    with DeadLetterCollector(dead_letters, strict) as collector:
-        count = _subscribe(matcher, subscriptions, format, collector)
+    count = _subscribe(matcher, subscriptions, format, collector)
     if collector.count and not count:
         raise FencepostError(
             f"none of the {collector.count:,} subscriptions can be used; the first: "
@@ -153,7 +222,6 @@ def index(
         expired_note = f" ({expired:,} expired already)" if expired else ""
         spent = f"{format_bytes(size)}, in {seconds:.1f} s"
         print_line(f"{count:,} subscriptions{expired_note}, {spent}; written to {out}")
-    report(collector)
 
 
 EventsFile = Annotated[

@@ -1,7 +1,7 @@
 """Checksums of the files of segments: CRC-32, which zlib computes at some gigabytes a second.
 
 A file of at most `MAX_CHECKED_BYTES` is compared with its checksum whenever it is opened. A larger
-file is mapped without being read, and `index_folder.verify` alone compares it.
+file is mapped without being read, and `verification.verify` alone compares it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 from zlib import crc32
 
@@ -152,6 +153,16 @@ def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manif
     if manifest.crc32 != crc32(content.rpartition(_CHECKSUM_FIELD)[0]):
         raise damaged_index_error(name, f"{file} differs from its checksum")
     return manifest
+
+
+def read_manifest(path: Path) -> bytes:
+    """Return the manifest of the index in a local folder, as it was written."""
+    try:
+        return (path / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing_index_error(str(path)) from None
+    except (OSError, ValueError) as error:
+        raise IndexingError(f"the index in {path} cannot be read: {error}") from error
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

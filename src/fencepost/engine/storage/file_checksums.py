@@ -24,9 +24,7 @@ def checksum_of(path: Path) -> int:
     return checksum
 
 
-def checked_path(
-    path: Path, entry: SegmentEntry, name: str, max_bytes: int | None = MAX_CHECKED_BYTES
-) -> Path:
+def checked_path(path: Path, entry: SegmentEntry, name: str, *, of_any_size: bool = False) -> Path:
     """Return the path of a file of a segment, after comparing the file with its checksum.
 
     Parameters
@@ -37,8 +35,8 @@ def checked_path(
         The segment.
     name : str
         The name of the file in the folder of the segment.
-    max_bytes : int, optional
-        The size of the largest file that is compared; None compares files of any size.
+    of_any_size : bool
+        Whether to compare a file of more than `MAX_CHECKED_BYTES`, too.
 
     Raises
     ------
@@ -49,7 +47,7 @@ def checked_path(
     file = path / entry.folder / name
     if name not in entry.checksums:
         raise ValueError(f"{MANIFEST}: $.segments has no checksum of {entry.folder}/{name}")
-    if max_bytes is not None and file.stat().st_size > max_bytes:
+    if not of_any_size and file.stat().st_size > MAX_CHECKED_BYTES:
         return file
     if checksum_of(file) != entry.checksums[name]:
         raise ValueError(f"{entry.folder}/{name} differs from its checksum")

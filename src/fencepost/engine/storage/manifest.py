@@ -87,7 +87,7 @@ class Manifest(_Strict, frozen=True, kw_only=True):
     segments: list[SegmentEntry]
     version: Annotated[int, Meta(ge=1)] | None = None
     router: Name | None = None
-    crc32: Checksum = 0  # of the bytes before this field; `encode_manifest` writes it
+    crc32: Checksum | None = None  # of the bytes before this field; `encode_manifest` writes it
 
     def event_columns(self) -> ColumnRegistry:
         """Return the columns of events that the subscriptions compare."""

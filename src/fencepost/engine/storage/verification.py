@@ -45,7 +45,7 @@ def verify(path: Path) -> Verification:
         for entry, name in _files(path, content):
             names += 1
             try:
-                size += checked_path(path, entry, name, max_bytes=None).stat().st_size
+                size += checked_path(path, entry, name, of_any_size=True).stat().st_size
             except (OSError, ValueError) as error:
                 damaged.append((f"{entry.folder}/{name}", _reason(error)))
         if not damaged or read_manifest(path) == content:

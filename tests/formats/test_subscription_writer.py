@@ -19,15 +19,14 @@ NAMES = ["plain", "Zürich \u2028 '\"\\", "two\nlines", "😀", "0"]
 
 def expression(rng: random.Random) -> str | dict[str, object]:
     x, y = round(rng.uniform(0, 8), rng.randrange(17)), rng.randrange(8)
-    return rng.choice(
-        [
-            f"n > {x!r}",
-            f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 2}, {y + 2})) AND NOT n = {y}",
-            {"op": "<", "args": [{"property": "n"}, x]},
-            "s IN ('a', 'Zürich ''\u2028') OR t IS NULL",
-            "A_CONTAINS(l, ('a', 'b')) OR s LIKE 'a%'",
-        ]
-    )
+    forms: list[str | dict[str, object]] = [
+        f"n > {x!r}",
+        f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 2}, {y + 2})) AND NOT n = {y}",
+        {"op": "<", "args": [{"property": "n"}, x]},
+        "s IN ('a', 'Zürich ''\u2028') OR t IS NULL",
+        "A_CONTAINS(l, ('a', 'b')) OR s LIKE 'a%'",
+    ]
+    return rng.choice(forms)
 
 
 def event(rng: random.Random) -> dict[str, object]:

@@ -66,7 +66,8 @@ def test_a_file_that_its_owner_removes_is_opened_again(
 
 
 def test_threads_are_never_inside_together(tmp_path: Path) -> None:
-    inside, most, done = 0, 0, []
+    inside = most = 0
+    done: list[int] = []
     guard = threading.Lock()
 
     def work() -> None:

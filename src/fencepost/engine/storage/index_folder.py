@@ -80,19 +80,30 @@ def _check_content(path: Path) -> None:
 def _write(path: Path, segments: Snapshot, columns: ColumnRegistry) -> bytes:
     """Write an index, replacing any index in the folder. Return the manifest."""
     entries: list[SegmentEntry] = []
+    manifest = b""
     try:
         entries.extend(write_segment(path, segment, segments.version) for segment in segments)
         manifest = encode_manifest(build_manifest(entries, columns))
         replace_file(path / MANIFEST, manifest, durable=True)
     except BaseException:
-        for entry in entries:
-            shutil.rmtree(path / entry.folder, ignore_errors=True)
+        # The new manifest may be in place already, if the folder alone could not be synced.
+        if not _has_manifest(path, manifest):
+            for entry in entries:
+                shutil.rmtree(path / entry.folder, ignore_errors=True)
         raise
     current = {entry.folder for entry in entries}
     for folder in path.glob(f"{PREFIX}*"):
         if folder.name not in current:
             shutil.rmtree(folder, ignore_errors=True)
     return manifest
+
+
+def _has_manifest(path: Path, manifest: bytes) -> bool:
+    """Return whether the manifest in a folder is this one."""
+    try:
+        return (path / MANIFEST).read_bytes() == manifest
+    except OSError:
+        return False
 
 
 def open(path: Path, known: KnownVersions) -> Opened:

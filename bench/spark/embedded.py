@@ -79,7 +79,7 @@ def build(subscriptions: str, index: Path) -> None:
         equals={"kind": table["kind"].to_pylist()},
     )
     matcher.compact()
-    matcher.save(index)
+    matcher.save(index, overwrite=True)
 
 
 _OPEN: dict[Path, Any] = {}  # opened indexes, kept from round to round as a Spark worker does

@@ -143,6 +143,65 @@ class TestIndex:
         assert "none of the 1 subscriptions" in result.stderr
         assert not Path("x.index").exists()
 
+    def test_verify_names_what_is_damaged(self, index: Path) -> None:
+        intact = run("index", "--verify", index)
+        assert intact.exit_code == 0
+        assert intact.stdout.startswith("hail.index is intact: 3 files, ")
+        answer = json.loads(run("index", "--verify", index, "--json").stdout)
+        assert answer.pop("bytes") > 100
+        assert answer == {"folder": "hail.index", "files": 3, "damaged": []}
+        (arrays,) = index.glob("segment-*/arrays")
+        content = bytearray(arrays.read_bytes())
+        content[len(content) // 2] ^= 1
+        arrays.write_bytes(content)
+        (names,) = index.glob("segment-*/names.arrow")
+        names.unlink()
+        damaged = run("index", "--verify", index)
+        assert damaged.exit_code == 1
+        assert damaged.stdout.splitlines() == [
+            f"{arrays} differs from its checksum",
+            f"{names} is missing",
+            "2 of 3 files are damaged; build the index again",
+        ]
+        result = run("index", "--verify", index, "--json")
+        assert result.exit_code == 1
+        assert json.loads(result.stdout)["damaged"] == [
+            {"file": f"{arrays.parent.name}/arrays", "reason": "differs from its checksum"},
+            {"file": f"{names.parent.name}/names.arrow", "reason": "is missing"},
+        ]
+        refused = run("index", "--verify", "nothing.index")
+        assert refused.exit_code == 1
+        assert "there is no index in nothing.index" in refused.stderr
+
+    def test_dump_is_read_back(self, index: Path) -> None:
+        dumped = run("index", "--dump", index)
+        assert (dumped.exit_code, dumped.stderr) == (0, "")
+        assert sorted(lines(dumped.stdout), key=lambda line: line["id"]) == [
+            {"id": "gale", "subscriber": "gale", "expression": "wind > 20", "expires": None},
+            {
+                "id": "storm",
+                "subscriber": "anna",
+                "expression": "S_INTERSECTS(geometry, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))) AND "
+                "wind > 30",
+                "expires": None,
+            },
+        ]
+        assert run("index", "-", "--out", "again.index", input=dumped.stdout).exit_code == 0
+        assert run("index", "--dump", "again.index").stdout == dumped.stdout
+        matches = [
+            run("match", "events.ndjson", "--index", folder).stdout
+            for folder in (index, "again.index")
+        ]
+        assert matches[0] == matches[1] != ""
+
+    def test_dump_says_which_options_the_index_was_built_with(self) -> None:
+        Path("stop.txt").write_text("the\n")
+        options = ["--space", "wgs84", "--stop-words", "stop.txt"]
+        assert run("index", "hail.csv", "--out", "far.index", *options).exit_code == 0
+        dumped = run("index", "--dump", "far.index")
+        assert len(lines(dumped.stdout)) == 2
+        assert "--space wgs84 and --stop-words with the 1 stop words" in dumped.stderr
+
     def test_an_index_without_subscriptions(self) -> None:
         Path("none.csv").write_text("id,expression\n")
         assert run("index", "none.csv", "--out", "none.index").exit_code == 0
@@ -622,7 +681,13 @@ class TestRefusals:
             ["match", "events.ndjson", "--index", index, "--min-score", "much"],
             ["match", "events.ndjson", "--index", index, "--min-score", 1.5],
             ["match", "events.ndjson", "--index", index, "--min-score", "nan"],
+            ["index"],
             ["index", "hail.csv"],
+            ["index", "hail.csv", "--out", "x.index", "--verify", index],
+            ["index", "--verify", index, "--dump", index],
+            ["index", "--verify", index, "--replace"],
+            ["index", "--dump", index, "--out", "x.index"],
+            ["index", "--dump", index, "--space", "wgs84"],
             ["explain", "{}"],
             ["explain", "{}", "storm", "--expression", "a = 1"],
             ["explain", "{}", "--index", index],

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.engine import Matcher
+from fencepost.errors import IndexingError
 
 SAVE_FOR_EVER = """
 import sys
@@ -23,7 +24,7 @@ for step in range(10**6):
     matcher.subscribe(f"s{step}", f"n = {step}")
     if step % 5 == 4:
         matcher.compact()
-    matcher.save(sys.argv[1])
+    matcher.save(sys.argv[1], overwrite=True)
     print(step, flush=True)
 """
 
@@ -105,3 +106,24 @@ def test_stopped_at_every_write(
         assert ids == (["new", "old"] if stop_at == total else ["old"])
         if stop_at == total:
             break
+
+
+def test_a_folder_that_cannot_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new manifest is in place when the sync of the folder fails, so its files stay."""
+    folder = tmp_path / "index"
+    matcher = Matcher()
+    matcher.subscribe("old", "n = 1")
+    matcher.save(folder)
+    matcher.subscribe("new", "n = 1")
+    fsync = os.fsync
+
+    def fsync_or_fail(handle: int) -> None:
+        if os.path.samestat(os.fstat(handle), folder.stat()):
+            raise OSError(5, "Input/output error")
+        fsync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync_or_fail)
+        with pytest.raises(IndexingError, match="Input/output error"):
+            matcher.save(folder)
+    assert Matcher.open(folder).match({"n": 1}) == ["new", "old"]

@@ -20,6 +20,7 @@ from fencepost.errors import IndexingError
 from fencepost.kernels.geometry.shape_arrays import CHAIN_DTYPE, SHAPE_DTYPE
 from fencepost.kernels.match.check_evaluation import CHECK
 from fencepost.kernels.match.segment_search import SegmentArrays
+from tests.engine.manifests import write_manifest
 
 RANGE, MEMBER, RELATE = 2, 3, 7
 NOT_DELETED = 2**32 - 1
@@ -150,7 +151,7 @@ def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
     assert matcher.unsubscribe("s7")
     matcher.save(tmp_path / "index")
     read = SavedIndex(tmp_path / "index")
-    assert read.manifest["format"] == 11
+    assert read.manifest["format"] == 12
     assert (read.manifest["space"], read.manifest["stop_words"]) == ("planar", ["the"])
     ids = read.names["id"].to_pylist()
     assert sorted(ids) == sorted([*(f"s{k}" for k in range(20)), "text"])
@@ -205,7 +206,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
         {"columns": [[{"kind": "X", "property": "n"}]]},
         r"'X' - at `\$.columns\[0\]\[0\].kind`",
     ),
-    "another format": ({"format": 9}, "has format 9 .*this version reads 11"),
+    "another format": ({"format": 9}, "has format 9 .*this version reads 12"),
     "a segment without a folder": (
         {"segments": [{"subscriptions": 1}]},
         r"required field `folder` - at `\$.segments",
@@ -220,7 +221,7 @@ def test_errors_name_the_file_the_field_and_the_remedy(name: str, tmp_path: Path
     matcher.save(tmp_path)
     path = tmp_path / "manifest.json"
     fields, message = DAMAGE[name]
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), **fields}))
+    write_manifest(path, {**json.loads(path.read_bytes()), **fields})
     with pytest.raises(IndexingError, match=message) as raised:
         Matcher.open(tmp_path)
     assert str(tmp_path) in str(raised.value)

@@ -278,7 +278,7 @@ def test_a_saved_matcher_is_whole_whenever_it_is_opened(tmp_path: Path) -> None:
     def write() -> None:
         try:
             for step in range(60):
-                matchers[step % 2].save(path)
+                matchers[step % 2].save(path, overwrite=True)
         finally:
             stop.set()
 

@@ -20,6 +20,7 @@ from fencepost.engine import Matcher
 from fencepost.errors import IndexingError, LanguageError, ModelError
 from fencepost.filters import evaluate_near, measure_distance
 from fencepost.geometry import Shapes, Space
+from tests.engine.manifests import write_manifest
 from tests.engine.wgs84_scenes import (
     FORMS,
     LOCATIONS,
@@ -387,7 +388,7 @@ def test_the_space_is_saved_with_an_index(tmp_path: Path) -> None:
         opened.subscribe(expected, matcher.expression(expected))
         assert opened.match({"g": "POINT(11 0)"}) == [expected]
     manifest = tmp_path / "wgs84" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"space": "moon"}))
+    write_manifest(manifest, json.loads(manifest.read_text()) | {"space": "moon"})
     with pytest.raises(IndexingError, match="moon"):
         Matcher.open(tmp_path / "wgs84")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import random
 import shutil
 from pathlib import Path
@@ -13,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from typer.testing import CliRunner
 
 from fencepost import spark as fps
+from fencepost.cli import entry_point
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError, ModelError
 from fencepost.spark.indexes import partition_cuts
@@ -354,7 +357,7 @@ def test_index_removed_and_index_overwritten_by_save(spark: SparkSession, tmp_pa
         saved.subscribe(id, "n > 0")
     saved.compact()
     saved.unsubscribe("gone")
-    saved.save(path)
+    saved.save(path, overwrite=True)
     with pytest.raises(IndexingError, match="has no parts; build it with"):
         fps.match(event, path, how="partitioned")
     built = fps.build_index(
@@ -385,6 +388,26 @@ def test_delete_all_and_add_some_again(spark: SparkSession, tmp_path: Path) -> N
             assert matched_ids(fps.match(event, path, how=how)) == expected
 
 
+def test_verify_reads_the_parts_and_the_router(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    first = [("a", "n > 0", "me"), ("b", "n > 1", "me")]
+    fps.build_index(spark, subscription_frame(spark, first), path)
+    changed = subscription_frame(spark, [("a", "n > 2", "me")])
+    fps.build_index(spark, changed, path, mode="update")
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    (router,) = path.glob(f"{manifest['router']}/segment-*")
+    files = [file for entry in manifest["segments"] for file in entry["checksums"]]
+    assert "needs.arrow" in files
+    result = CliRunner().invoke(entry_point.app, ["index", "--verify", str(path), "--json"])
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, answer["files"], answer["damaged"]) == (0, len(files) + 3, [])
+    for damaged in (router / "arrays", *path.glob(f"{manifest['segments'][0]['folder']}/needs.*")):
+        damaged.write_bytes(b"x" + damaged.read_bytes()[1:] + b"x")
+        result = CliRunner().invoke(entry_point.app, ["index", "--verify", str(path)])
+        assert result.exit_code == 1
+        assert f"{damaged} differs from its checksum" in result.stdout
+
+
 def test_one_build_at_a_time_and_remains_of_a_killed_build(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -394,7 +417,7 @@ def test_one_build_at_a_time_and_remains_of_a_killed_build(
     rows = subscription_frame(spark, [("a", "n > 0", "me")])
     with (path / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IndexingError, match=r"another process is building an index in .*"):
+        with pytest.raises(IndexingError, match=r"another process is writing an index in .*"):
             fps.build_index(spark, rows, path)
     fps.build_index(spark, rows, path)
     assert not [*path.glob("segment-1-x"), *path.glob("router-1-x")]

@@ -245,7 +245,7 @@ def test_running_stream_uses_a_replaced_index(spark: SparkSession, tmp_path: Pat
         query.processAllAvailable()
         second = Matcher()
         second.subscribe("new", "n > 1 AND s = 'a'")
-        second.save(index)
+        second.save(index, overwrite=True)
         frame(spark, ROWS[4:]).coalesce(1).write.mode("append").parquet(str(source))
         query.processAllAvailable()
         rows = spark.sql("SELECT id, subscription FROM rewritten").collect()

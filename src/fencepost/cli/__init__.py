@@ -4,6 +4,7 @@
   data, `export` and `import`
 - `entry_point`: the application, its exit codes, and the commands `demo` and `bench`
 - `file_commands`: the commands on files, `index`, `match`, `explain` and `stats`
+- `saved_index`: what `fencepost index` does with an index that exists: `--verify`, `--dump`
 - `server_commands`: the commands `serve` and `keys`
 - `single_subscription`: the event and the subscription of `fencepost explain`
 - `spark_commands`: the commands `spark match` and `spark submit`

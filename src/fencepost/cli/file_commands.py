@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fencepost.formats.fence_files import Fence
     from fencepost.formats.file_matching import MatchTotals
 
+EXIT_DAMAGED = 1
 EXIT_SET_ASIDE = 3
 EXIT_NO_MATCH = 4
 
@@ -135,18 +136,36 @@ Attribute = Annotated[
 ]
 
 
+IndexedFile = Annotated[
+    str | None,
+    typer.Argument(
+        help="File of subscriptions, or of features with --relation: CSV, GeoJSON, NDJSON, "
+        "Parquet or GeoPackage; - is NDJSON on standard input."
+    ),
+]
+IndexOut = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write the index to.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace the index if there is one.")]
+Verify = Annotated[
+    Path | None,
+    typer.Option(
+        "--verify",
+        help="Compare all files of the index in this folder with their checksums instead.",
+    ),
+]
+Dump = Annotated[
+    Path | None,
+    typer.Option(
+        "--dump",
+        help="Write the subscriptions of the index in this folder to standard output instead, "
+        "as NDJSON.",
+    ),
+]
+
+
 def index(
-    subscriptions: Annotated[
-        str,
-        typer.Argument(
-            help="File of subscriptions, or of features with --relation: CSV, GeoJSON, NDJSON, "
-            "Parquet or GeoPackage; - is NDJSON on standard input."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the index to.")],
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the index if there is one.")
-    ] = False,
+    subscriptions: IndexedFile = None,
+    out: IndexOut = None,
+    replace: Replace = False,
     relation: Relation = None,
     id: FenceId = None,
     distance: Distance = None,
@@ -155,6 +174,8 @@ def index(
     x: XColumn = None,
     y: YColumn = None,
     layer: Layer = None,
+    verify: Verify = None,
+    dump: Dump = None,
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
     dead_letters: DeadLetterFile = None,
@@ -173,6 +194,9 @@ def index(
     a subscription to the events whose geometry has that relation to the
     feature's.
 
+    With --verify, name the damaged files of an index. With --dump, write its
+    subscriptions that have not expired, in the form that this command reads.
+
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out hail.index
       fencepost index zones.geojson --relation S_INTERSECTS --id name --out zones.index
@@ -180,38 +204,96 @@ def index(
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
       fencepost index subscriptions.csv --out hail.index --stop-words english.txt
       fencepost index subscriptions.csv --out hail.index --space wgs84
+      fencepost index --verify hail.index
+      fencepost index --dump hail.index > subscriptions.ndjson
 
     [bold]Exit codes[/bold]
-      0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
-      not kept by --dead-letters
+      0 done, 1 refused or damaged, 2 wrong usage, 3 done, but rows were set
+      aside and not kept by --dead-letters
     """
-    started = time.perf_counter()
+    _require_one({"SUBSCRIPTIONS": subscriptions, "--verify": verify, "--dump": dump})
+    if subscriptions is None:
+        building = {
+            "--out": out,
+            "--replace": replace,
+            "--relation": relation,
+            "--id": id,
+            "--distance": distance,
+            "--where": where,
+            "--attribute": attribute,
+            "--x": x,
+            "--y": y,
+            "--layer": layer,
+            "--stop-words": stop_words,
+            "--space": space is not Space.PLANAR,
+            "--dead-letters": dead_letters,
+            "--strict": strict,
+            "--format": format,
+        }
+        _use_saved_index(verify, dump, [name for name, value in building.items() if value], as_json)
+        return
+    if out is None:
+        raise typer.BadParameter("give the folder to write the index to: --out FOLDER")
     points = point_columns(x, y)
     fence = _fence(relation, id, distance, where, attribute, space)
     if fence is None and (points or layer is not None):
         raise typer.BadParameter("--x, --y and --layer are for features; give --relation, too")
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} exists already; give --replace to replace it")
-    from fencepost.engine.matcher import Matcher
     from fencepost.formats.dead_letters import DeadLetterCollector
+
+    with DeadLetterCollector(dead_letters, strict) as collector:
+
+        def add(matcher: Matcher) -> int:
+            if fence is None:
+                return _subscribe(matcher, subscriptions, format, collector)
+            return _add_fences(matcher, subscriptions, fence, format, points, layer, collector)
+
+        what = "subscriptions" if fence is None else "features"
+        _build_index(add, what, out, replace, stop_words, space, collector, as_json)
+    report(collector)
+
+
+def _use_saved_index(
+    verify: Path | None, dump: Path | None, building: list[str], as_json: bool
+) -> None:
+    """Verify or dump an index. `building` names the options given that only build one."""
+    if building:
+        option = "--verify" if verify is not None else "--dump"
+        raise typer.BadParameter(f"{option} builds no index; leave out {', '.join(building)}")
+    from fencepost.cli import saved_index
+
+    if dump is not None:
+        saved_index.dump(dump)
+    elif verify is not None and not saved_index.verify(verify, as_json):
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+def _build_index(
+    add: Callable[[Matcher], int],
+    what: str,
+    out: Path,
+    replace: bool,
+    stop_words: Path | None,
+    space: Space,
+    collector: DeadLetterCollector,
+    as_json: bool,
+) -> None:
+    """Compile what `add` adds to a matcher, save the index, and print what it holds."""
+    started = time.perf_counter()
+    from fencepost.engine.matcher import Matcher
     from fencepost.formats.file_formats import read_stop_words
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
-    with DeadLetterCollector(dead_letters, strict) as collector:
-        if fence is None:
-            count = _subscribe(matcher, subscriptions, format, collector)
-        else:
-            count = _add_fences(matcher, subscriptions, fence, format, points, layer, collector)
+    count = add(matcher)
     if collector.count and not count:
-        what = "subscriptions" if fence is None else "features"
         raise FencepostError(
             f"none of the {collector.count:,} {what} can be used; the first: {collector.first[0]}"
         )
     with progress("Building", None):
         matcher.compact()
-        matcher.save(out)
+        matcher.save(out, overwrite=replace)
     _print_index(matcher, count, collector, out, time.perf_counter() - started, as_json)
-    report(collector)
 
 
 def point_columns(x: str | None, y: str | None) -> PointColumns | None:

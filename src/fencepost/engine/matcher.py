@@ -34,6 +34,7 @@ from fencepost.engine.segment_manager import SegmentManager, id_in_use_message
 from fencepost.engine.segment_view import SegmentView
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
+from fencepost.engine.storage.known_versions import KnownVersions
 from fencepost.engine.subscriptions import (
     Subscription,
     compile_condition,
@@ -101,6 +102,7 @@ class Matcher:
         coordinate_space = parse_space(space)
         self._index = resolve_index(index, coordinate_space)
         self._clock = clock
+        self._known_versions = KnownVersions()
         self._load(ColumnRegistry(Tokenizer.without(stop_words), coordinate_space), ())
 
     def _load(self, columns: ColumnRegistry, segments: Iterable[Segment]) -> None:
@@ -660,7 +662,7 @@ class Matcher:
 
     # Storage
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the subscriptions to a folder that any process can open memory-mapped.
 
         The folder does not name the index; `open` chooses one.
@@ -668,10 +670,25 @@ class Matcher:
         Parameters
         ----------
         path : str or Path
-            Folder to write.
+            Folder to write. It is new or empty, or its index is the one that this matcher was
+            opened from or last saved there.
+        overwrite : bool
+            Whether to replace any other index, too.
+
+        Raises
+        ------
+        IndexingError
+            If the folder holds another index, for example because another process has saved to it
+            meanwhile, or anything else that is no index; or if it cannot be written.
         """
         with self._segments.lock:
-            index_folder.save(Path(path), self._segments.snapshot(), self._columns)
+            index_folder.save(
+                Path(path),
+                self._segments.snapshot(),
+                self._columns,
+                self._known_versions,
+                overwrite,
+            )
 
     @classmethod
     def open(
@@ -698,10 +715,13 @@ class Matcher:
         Raises
         ------
         IndexingError
-            If the folder holds no index, or one of another format.
+            If the folder holds no index, one of another format, or a damaged one. Files of more
+            than 64 MiB are not compared with their checksums; `fencepost index --verify` does it.
         """
-        segments, columns = index_folder.open(Path(path))
+        known_versions = KnownVersions()
+        segments, columns = index_folder.open(Path(path), known_versions)
         matcher = cls(columns.space, index, clock=clock)
+        matcher._known_versions = known_versions
         matcher._load(columns, segments)
         return matcher
 

@@ -13,6 +13,7 @@
 - `match_files`: sinks of matches: NDJSON, CSV, Parquet, GeoParquet and GeoJSON
 - `parquet_files`: `ParquetRows`, the rows of Parquet and GeoParquet files in batches
 - `subscription_files`: `read_subscriptions`, the subscriptions of a file in batches
+- `subscription_writer`: `write_subscriptions`, the subscriptions of a matcher as lines of JSON
 """
 
 from __future__ import annotations

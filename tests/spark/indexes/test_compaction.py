@@ -41,6 +41,7 @@ def entry(count: int, *, part: bool = False, gone: int = 0) -> SegmentEntry:
         subscriptions=count,
         arrays={},
         arrays_bytes=0,
+        checksums={},
         last_columns={},
         names=["id"],
         deleted=gone,

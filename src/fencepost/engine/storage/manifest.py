@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
+from zlib import crc32
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, json
 
@@ -19,13 +21,15 @@ from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Column, ColumnKind
 from fencepost.geometry.space import Space
 
-FORMAT = 11
+FORMAT = 12
 MANIFEST = "manifest.json"
 
 Count = Annotated[int, Meta(ge=0)]
-Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]  # of a file or folder, without a path
+Checksum = Annotated[int, Meta(ge=0, lt=2**32)]  # CRC-32
+Name = Annotated[str, Meta(pattern=r"^\w[\w.-]*\Z")]  # of a file or folder, without a path
 DType: TypeAlias = str | list[tuple[str, str]]  # NumPy's name of the type, or fields of a record
 
+_CHECKSUM_FIELD = b',"crc32":'
 _KINDS = Literal[
     "NUMBER", "TIME", "NATIVE_TIME", "SPAN_START", "SPAN_END", "STRING", "BOOLEAN", "TRUTH",
     "MISSING", "GEOMETRY", "LIST",
@@ -59,6 +63,7 @@ class SegmentEntry(_Strict, frozen=True, kw_only=True):
     subscriptions: Count  # including deleted subscriptions
     arrays: dict[str, ArrayEntry]
     arrays_bytes: Count  # the size of the file
+    checksums: dict[Name, Checksum]  # of each file in the folder
     last_columns: dict[str, Annotated[int, Meta(ge=-1)]]  # the last column used, by storage
     names: list[str]  # the columns of names.arrow
     deleted_file: Name | None = None  # replaces deleted_version.npy
@@ -82,6 +87,7 @@ class Manifest(_Strict, frozen=True, kw_only=True):
     segments: list[SegmentEntry]
     version: Annotated[int, Meta(ge=1)] | None = None
     router: Name | None = None
+    crc32: Checksum | None = None  # of the bytes before this field; `encode_manifest` writes it
 
     def event_columns(self) -> ColumnRegistry:
         """Return the columns of events that the subscriptions compare."""
@@ -130,7 +136,8 @@ def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manif
     Raises
     ------
     IndexingError
-        If the format is another one, or a field is wrong; it names the file and the field.
+        If the format is another one, a field is wrong, or the checksum is; it names the file and
+        the field.
     """
     try:
         file_format = json.decode(text, type=_Format).format
@@ -139,13 +146,33 @@ def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manif
                 f"the index in {name} has format {file_format!r:.40} ({file}); this version reads "
                 f"{FORMAT}: build it again"
             )
-        return json.decode(text, type=Manifest)
+        manifest = json.decode(text, type=Manifest)
     except (DecodeError, ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise damaged_index_error(name, f"{file}: {error}") from error
+    content = text.encode() if isinstance(text, str) else text
+    if manifest.crc32 != crc32(content.rpartition(_CHECKSUM_FIELD)[0]):
+        raise damaged_index_error(name, f"{file} differs from its checksum")
+    return manifest
+
+
+def read_manifest(path: Path) -> bytes:
+    """Return the manifest of the index in a local folder, as it was written."""
+    try:
+        return (path / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing_index_error(str(path)) from None
+    except (OSError, ValueError) as error:
+        raise IndexingError(f"the index in {path} cannot be read: {error}") from error
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return a manifest as JSON whose last field is the checksum of the bytes before it."""
+    content = json.encode(manifest).removesuffix(b"}")
+    return b"%b%b%d}" % (content, _CHECKSUM_FIELD, crc32(content))
 
 
 def encode_json(value: Struct | Sequence[Struct]) -> str:
-    """Return a manifest, or a part of a manifest, as JSON."""
+    """Return a part of a manifest as JSON."""
     return json.encode(value).decode()
 
 

@@ -30,6 +30,7 @@ from fencepost.engine.columns.check_kinds import STORAGE_BY_CODE
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.segment import Segment, SegmentReader
 from fencepost.engine.segment_builder import NOT_DELETED, empty_segment, flat_arrays
+from fencepost.engine.storage.file_checksums import checked_path, checksum_of
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.errors import LanguageError
 from fencepost.kernels.index.posting_arrays import SIGNATURES
@@ -74,11 +75,13 @@ def write_segment(
             writer.write_table(names)
         _sync(file)
     sync_folder(folder)
+    files = (_ARRAYS, f"{_DELETED}.npy", _NAMES)
     return SegmentEntry(
         folder=folder.name,
         subscriptions=len(segment),
         arrays=array_entries,
         arrays_bytes=size,
+        checksums={name: checksum_of(folder / name) for name in files},
         last_columns=_last_columns(arrays),
         names=names.column_names,
     )
@@ -165,6 +168,7 @@ def open_segment(path: Path, entry: SegmentEntry) -> Segment:
     mapped = np.asarray(np.memmap(path / file, np.uint8, "c"))
     if len(mapped) != entry.arrays_bytes:
         raise ValueError(f"{file} has {len(mapped)} bytes, not {entry.arrays_bytes}")
+    checked_path(path, entry, _ARRAYS)
     deleted_version, names = _read_deleted_version(path, entry), _map_names(path, entry)
     count = len(deleted_version)
     if deleted_version.dtype != np.uint32 or count != names.num_rows:
@@ -208,19 +212,20 @@ def _map_arrays(
 
 def _map_names(path: Path, entry: SegmentEntry) -> pa.Table:
     """Map the names of the subscriptions of a segment."""
-    with pa.memory_map(str(path / entry.folder / _NAMES)) as source:
+    with pa.memory_map(str(checked_path(path, entry, _NAMES))) as source:
         return pa.ipc.open_file(source).read_all()
 
 
 def _read_deleted_version(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
     """Read the deletion marks of a segment: 0 for a deleted row, else NOT_DELETED."""
+    file = checked_path(path, entry, _deleted_file(entry))
     with _numpy_header_lock:
-        deleted_version: NDArray[np.uint32] = np.load(path / _deleted_file(entry))
+        deleted_version: NDArray[np.uint32] = np.load(file)
     return deleted_version
 
 
 def _deleted_file(entry: SegmentEntry) -> str:
-    return f"{entry.folder}/{entry.deleted_file or f'{_DELETED}.npy'}"
+    return entry.deleted_file or f"{_DELETED}.npy"
 
 
 def live_ids(path: Path, entry: SegmentEntry) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -243,7 +248,9 @@ def mark_rows_deleted(
     (out / entry.folder).mkdir(exist_ok=True)
     _write_array(out / entry.folder / name, deleted_version)
     deleted = int(np.count_nonzero(deleted_version != NOT_DELETED))
-    return replace(entry, deleted_file=name, deleted=deleted)
+    checksums = {**entry.checksums, name: checksum_of(out / entry.folder / name)}
+    del checksums[_deleted_file(entry)]
+    return replace(entry, deleted_file=name, deleted=deleted, checksums=checksums)
 
 
 def files_of(entry: SegmentEntry) -> list[str]:
@@ -253,4 +260,4 @@ def files_of(entry: SegmentEntry) -> list[str]:
 
 def name_files_of(entry: SegmentEntry) -> list[str]:
     """Return the files that `live_ids` and `mark_rows_deleted` open."""
-    return [f"{entry.folder}/{_NAMES}", _deleted_file(entry)]
+    return [f"{entry.folder}/{name}" for name in (_NAMES, _deleted_file(entry))]

@@ -29,7 +29,7 @@ from fencepost.engine.storage.manifest import (
     columns_of,
     decode_manifest,
     decode_segment_entry,
-    encode_json,
+    encode_manifest,
     manifest_name,
 )
 from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
@@ -401,7 +401,7 @@ class _Job:
     ) -> BuiltIndex:
         folder, version = self.folder, self.version
         router = part_routing.write_router(folder, entries, columns, version)
-        text = encode_json(build_manifest(entries, columns, version, router))
+        text = encode_manifest(build_manifest(entries, columns, version, router)).decode()
         if folder.read_text(MANIFEST) != self.previous_text:
             raise IndexingError(
                 f"another build published an index in {folder.name} meanwhile; build again"
@@ -437,8 +437,8 @@ def _complete_entry(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
     with folder.local_files(files_of(entry)) as path:
         segment = open_segment(path, entry)
     with folder.staging_folder() as path:
-        part_routing.write_routing_keys(path / entry.folder, segment)
-    return replace(entry, memory_bytes=segment.nbytes, deleted=segment.deleted_count)
+        entry = part_routing.write_routing_keys(path, entry, segment)
+    return replace(entry, deleted=segment.deleted_count)
 
 
 def _remove_unreferenced(folder: Folder, now_s: float) -> None:

@@ -6,7 +6,6 @@ differs from the file in the store.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from fencepost.atomic_replace import replace_file
+from fencepost.engine.storage.folder_lock import folder_lock
 from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
@@ -31,8 +31,6 @@ from fencepost.engine.storage.manifest import (
 )
 from fencepost.errors import IndexingError
 from fencepost.spark.indexes.file_cache import FileCache, run_concurrently
-
-_LOCK = ".building"
 
 
 class Folder(ABC):
@@ -94,7 +92,7 @@ class Folder(ABC):
 
     @abstractmethod
     def build_lock(self) -> AbstractContextManager[None]:
-        """Exclude other builds while the context lasts, where the file system has locks."""
+        """Exclude other writers while the context lasts, where the file system has locks."""
 
     @abstractmethod
     def address_of(self, name: str) -> str:
@@ -205,16 +203,8 @@ class _LocalFolder(Folder):
 
     @contextmanager
     def build_lock(self) -> Iterator[None]:
-        """Lock the folder; the operating system releases the lock when the process ends."""
         self._path.mkdir(parents=True, exist_ok=True)
-        with (self._path / _LOCK).open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise IndexingError(
-                    f"another process is building an index in {self.name}; build again when it "
-                    "has finished"
-                ) from None
+        with folder_lock(self._path):
             yield
 
     def address_of(self, name: str) -> str:

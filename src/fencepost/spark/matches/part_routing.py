@@ -33,6 +33,7 @@ from fencepost.engine.requirements import (
     column_of,
     requirements_of_segment,
 )
+from fencepost.engine.storage.file_checksums import checksum_of
 from fencepost.engine.storage.manifest import SegmentEntry
 from fencepost.engine.storage.segment_files import write_segment
 from fencepost.engine.subscriptions import Subscription, parse_expiry
@@ -184,12 +185,12 @@ def write_part(path: str, segment: SegmentReader, prefix: str, version: int = 0)
     """
     with folder_of(path).staging_folder() as out:
         entry = write_segment(out, segment, version, prefix)
-        write_routing_keys(out / entry.folder, segment)
-    return replace(entry, memory_bytes=segment.nbytes)
+        return write_routing_keys(out, entry, segment)
 
 
-def write_routing_keys(folder: Path, segment: SegmentReader) -> None:
-    """Write the routing keys of a segment into its folder."""
+def write_routing_keys(path: Path, entry: SegmentEntry, segment: SegmentReader) -> SegmentEntry:
+    """Write the routing keys of a segment into its folder in `path`. Return the changed entry."""
+    folder = path / entry.folder
     folder.mkdir(exist_ok=True)
     table = segment_routing_keys(requirements_of_segment(segment))
     with (
@@ -197,6 +198,8 @@ def write_routing_keys(folder: Path, segment: SegmentReader) -> None:
         pa.ipc.new_file(file, table.schema) as writer,
     ):
         writer.write_table(table)
+    checksums = {**entry.checksums, _ROUTING_KEYS: checksum_of(folder / _ROUTING_KEYS)}
+    return replace(entry, memory_bytes=segment.nbytes, checksums=checksums)
 
 
 def write_router(

@@ -48,6 +48,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "the limit of signatures",
         {"engine.postings.posting_passes"},
     ),
+    "engine/test_event_sampler.py": (
+        "single events as they were written for matching",
+        {"engine.columns.single_event_layout"},
+    ),
     "engine/test_bounding_boxes.py": ("boxes of checks", {"engine.bounding_boxes"}),
     "engine/columns/test_event_columns.py": (
         "exact numbers of any type",

@@ -35,6 +35,7 @@ PUBLIC_NAMES = [
     "Encounter",
     "Explanation",
     "FencepostError",
+    "FencepostWarning",
     "GeometryError",
     "GeometryProblem",
     "IndexingError",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fencepost.errors import (
     DeliveryError,
     FencepostError,
+    FencepostWarning,
     GeometryError,
     GeometryProblem,
     IndexingError,
@@ -51,6 +52,7 @@ __all__ = [
     "Encounter",
     "Explanation",
     "FencepostError",
+    "FencepostWarning",
     "GeometryError",
     "GeometryProblem",
     "IndexingError",

@@ -10,7 +10,8 @@
     +-- RequestRefused        a request that a server refused
     +-- Unreachable           a server that a client cannot reach
 
-A message says what was wrong, what was seen, and what to do about it.
+A message says what was wrong, what was seen, and what to do about it. `FencepostWarning` is about
+input that can be used, but probably does not do what was meant.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from typing import Any
 
 class FencepostError(Exception):
     """Base class of the exceptions that Fencepost raises on purpose."""
+
+
+class FencepostWarning(UserWarning):
+    """Input that can be used, but that probably does not do what was meant."""
 
 
 class ModelError(FencepostError):

@@ -355,6 +355,46 @@ def ranking(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
     return [(int(r["event"]), r["subscription"], float(r["score"])) for r in rows]
 
 
+class TestAttributesNotFound:
+    """Subscriptions name `size` and events have `sizes`, and the file has other columns, too."""
+
+    MESSAGE = (
+        'no event of {} has the attribute "size", which subscriptions name; '
+        'for "size", did you mean "sizes"?; events have '
+    )
+
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path: Path) -> None:
+        Path("sizes.csv").write_text("id,expression\na,size > 1\n")
+        Path("sizes.ndjson").write_text('{"sizes": 3, "kind": "hail"}\n' * 3)
+        pq.write_table(pa.table({"kind": ["hail"], "sizes": [3]}), "sizes.parquet")
+
+    @pytest.mark.parametrize("file", ["sizes.ndjson", "sizes.parquet"])
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_a_warning_names_them(self, file: str, threads: int) -> None:
+        arguments = ["match", file, "--subscriptions", "sizes.csv", "--threads", threads, "--count"]
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert result.stdout == "0\n"
+        said = " ".join(result.stderr.splitlines())
+        assert f"warning: {self.MESSAGE.format(file)}" in said
+        summary = json.loads(run(*arguments, "--json").stdout)
+        assert summary["attributes_not_found"] == ["size"]
+
+    @pytest.mark.parametrize("file", ["sizes.ndjson", "sizes.parquet"])
+    def test_strict_makes_it_an_error(self, file: str) -> None:
+        result = run("match", file, "--subscriptions", "sizes.csv", "--strict")
+        assert result.exit_code == 1
+        assert f"error: {self.MESSAGE.format(file)}" in " ".join(result.stderr.splitlines())
+
+    def test_a_name_that_a_later_event_has_is_found(self) -> None:
+        lines = ['{"kind": "hail"}\n'] * 5_000 + ['{"size": 2}\n']
+        Path("late.ndjson").write_text("".join(lines))
+        result = run("match", "late.ndjson", "--subscriptions", "sizes.csv", "--json", "--count")
+        assert json.loads(result.stdout)["attributes_not_found"] == []
+        assert "warning" not in result.stderr
+
+
 class TestRanking:
     @pytest.fixture(autouse=True)
     def _words(self) -> None:

@@ -24,6 +24,7 @@ from fencepost.engine import (
     encode_events,
     event_sampler,
 )
+from fencepost.engine.columns.single_event_layout import SingleEventLayout
 from fencepost.engine.event_sampler import CAPACITY, EventSample, EventSampler
 from fencepost.events import EventTable, EventValues
 from fencepost.filters import to_filters
@@ -322,7 +323,7 @@ def test_reindex_without_subscriptions_or_events() -> None:
 )
 @examples(80)
 def test_matches_do_not_depend_on_the_sample(
-    expressions: list[Any], events: list[dict[str, Any]]
+    expressions: list[str], events: list[dict[str, Any]]
 ) -> None:
     with sampling_every_event():
         matcher, parsed = Matcher(), conditions(expressions)
@@ -339,3 +340,28 @@ def test_matches_do_not_depend_on_the_sample(
                 matcher.reindex()
             for event in events:
                 assert matcher.match(event) == expected_ids(parsed, event)
+
+
+@given(st.lists(EXPRESSIONS, min_size=1, max_size=3), st.lists(EVENTS, min_size=1, max_size=5))
+def test_single_events_leave_the_same_sample_as_tables(
+    expressions: list[str], events: list[dict[str, Any]]
+) -> None:
+    columns = ColumnRegistry()
+    filters = FilterTable(columns)
+    for number, expression in enumerate(expressions):
+        filters.add(number, to_filters(parse(expression)))
+    with sampling_every_event():
+        single, table = EventSampler(), EventSampler()
+        for event in events:
+            layout = SingleEventLayout(columns)
+            geometry = layout.write(event)
+            encoded = encode_events(columns, EventTable([event]))
+            # Kernels pass on an event with a geometry that is not valid.
+            is_valid = np.array_equal(encoded.geometry >= 0, layout.events.geometry >= 0)
+            if geometry is not None and is_valid and single.is_due_after(1):
+                single.add_one(layout.events, geometry)
+                sample_due(table, encoded, 1)
+    for one, other in zip(single.sample().events, table.sample().events, strict=True):
+        assert one.string == other.string
+        for name in ("number", "truth", "missing", "box"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)

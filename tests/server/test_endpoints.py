@@ -68,6 +68,16 @@ def test_messages_are_posted_in_order_signed_and_acknowledged(tmp_path: Path, ba
         assert "fencepost_delivered_total 30" in server.http.get("/metrics").text
 
 
+def test_attributes_that_no_event_has_are_counted_and_named(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        server.http.put("/v1/subscriptions/a", json={"expression": "size > 1 AND kind = 'hail'"})
+        publish(server, *[{"sizes": 3, "kind": "hail"} for _ in range(999)])
+        assert "fencepost_attributes_not_found 0" in server.http.get("/metrics").text
+        publish(server, {"sizes": 3})
+        assert "fencepost_attributes_not_found 1" in server.http.get("/metrics").text
+        assert server.http.get("/v1/stats").json()["index"]["attributes_not_found"] == ["size"]
+
+
 def test_unacknowledged_messages_are_posted_when_an_endpoint_is_set(tmp_path: Path) -> None:
     with receiving() as receiver, running(tmp_path, allow_private_webhooks=True) as server:
         server.http.put("/v1/subscriptions/a", json={"expression": "a >= 0"})

@@ -15,6 +15,7 @@ from shapely.geometry.base import BaseGeometry
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
 from fencepost.engine.columns.event_columns import encode_events
+from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.kernel_runner import KernelRunner
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.segment_builder import NEVER_EXPIRES
@@ -38,6 +39,7 @@ class Ours:
         self._snapshot = matcher.view().snapshot()
         self._runner = KernelRunner()
         self._now = time.time_ns()
+        self._sampler = EventSampler()
 
     def encode_events(self, message: BaseGeometry) -> Any:
         """Return a message in the form that the kernel matches."""
@@ -50,7 +52,9 @@ class Ours:
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """Return the rows of the subscriptions that a Shapely geometry matches."""
         event = {ATTRIBUTE: message}
-        stop_and_rows = self._runner.match_one(self._snapshot, self._columns, event, self._now)
+        stop_and_rows = self._runner.match_one(
+            self._snapshot, self._columns, event, self._now, self._sampler
+        )
         if stop_and_rows is None:
             return self.match_block(self.encode_events(message))
         return np.array(stop_and_rows[1:], np.uint32)

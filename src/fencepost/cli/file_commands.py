@@ -223,7 +223,9 @@ def match(
     row from 0; event_id, if the event has an id; subscription; subscriber.
     Lines of an open pipe are matched as they arrive. A summary goes to
     standard error. Rows that cannot be read are set aside. Conditions on a
-    geometry that is not valid are unknown, so they do not match.
+    geometry that is not valid are unknown, so they do not match. A warning
+    names attributes that subscriptions name and no event has; with --strict
+    that is an error.
 
     With --top-k or --min-score, each match has a score from 0 to 1: how many
     of the event's words the subscription names, where rare words count more,
@@ -274,6 +276,10 @@ def match(
     if count and not as_json:
         print_line(str(totals.matches))
     _print_summary(totals, collector, out, as_json=as_json, to_stderr=out is None and not count)
+    if totals.warning and strict:
+        raise FencepostError(totals.warning)
+    if totals.warning:
+        print_warning(f"warning: {totals.warning}")
     report(collector)
 
 
@@ -300,6 +306,7 @@ def _print_summary(
         "dead_letters": collector.count,
         "seconds": round(totals.seconds, 3),
         "events_per_second": round(totals.rate),
+        "attributes_not_found": totals.attributes_not_found,
         "out": None if out is None else str(out),
     }
     print_line(json.dumps(summary), err=to_stderr)

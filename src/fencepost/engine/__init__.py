@@ -6,6 +6,7 @@
 - `regions/`: The region index: regions that filters relate events to
 - `storage/`: An index on disk: a manifest, and a folder for each segment
 - `access_paths`: The planner, which chooses the check by which events find each filter
+- `attribute_watch`: attributes that subscriptions name and events do not have, reported once
 - `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
 - `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
   true
@@ -15,6 +16,7 @@
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
 - `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
+- `frames`: tables of events joined with the subscriptions that they match
 - `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
 - `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
 - `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back
@@ -43,6 +45,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
+    from fencepost.engine.attribute_watch import AttributeWatch
     from fencepost.engine.batch import Pairs, match_pairs
     from fencepost.engine.columns.column_registry import ColumnRegistry
     from fencepost.engine.columns.event_columns import encode_events
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INDEXES",
+    "AttributeWatch",
     "ColumnRegistry",
     "DeadLetters",
     "FilterTable",
@@ -80,6 +84,7 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
+            "attribute_watch": ["AttributeWatch"],
             "batch": ["Pairs", "match_pairs"],
             "columns.column_registry": ["ColumnRegistry"],
             "columns.event_columns": ["encode_events"],

@@ -8,7 +8,8 @@ atomically, and of two events added at the same moment, losing one does no harm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels.match.segment_search import PREFIX_BYTES, EventArrays
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
+
+if TYPE_CHECKING:
+    from fencepost.engine.columns.single_event_layout import GeometryArguments
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +30,8 @@ _INITIAL_STRIDE, _STRIDE = 128, 1024
 _MAX_PER_CALL = 64
 _MAX_COLUMNS = 1024  # of each storage
 _MAX_STRING_END_BYTES = 128  # kept of each end of a string
+_SIDES = ("x0", "y0", "x1", "y1")
+_NO_BOX = [np.nan] * 4
 _PRIOR_WEIGHT = 8.0  # the estimate without a sample weighs as much as this many events
 
 
@@ -59,30 +65,57 @@ class EventSampler:
 
     def add_from(self, events: EventArrays, count: int) -> None:
         """Add events at equal distances from a block of `count` events."""
+        due = self._take_due()
+        shapes = events.shapes.shapes
+        for k in range(min(due, count)):
+            number = (2 * k + 1) * count // (2 * due)
+            boxes = [
+                [shapes[row][side] for side in _SIDES] if row >= 0 else _NO_BOX
+                for row in events.geometry[:_MAX_COLUMNS, number].tolist()
+            ]
+            self._add(_copy_event(events, number, boxes))
+
+    def add_one(self, events: EventArrays, geometry: GeometryArguments) -> None:
+        """Add an event that a `SingleEventLayout` has written; encoding it again takes longer."""
+        self._take_due()
+        shape_boxes = _boxes_of(geometry)
+        rows = events.geometry[:_MAX_COLUMNS, 0].tolist()
+        boxes = [shape_boxes[row] if row >= 0 else _NO_BOX for row in rows]
+        self._add(_copy_event(events, 0, boxes))
+
+    def _take_due(self) -> int:
+        """Return how many events are due, and count from there to the next one."""
         stride = _INITIAL_STRIDE if self._added < CAPACITY else _STRIDE
         due = min(1 + -self._until_due // stride, _MAX_PER_CALL)
         self._until_due = max(self._until_due + due * stride, 1)
-        for k in range(min(due, count)):
-            number = (2 * k + 1) * count // (2 * due)
-            self._events[self._added % CAPACITY] = _copy_event(events, number)
-            self._added += 1
+        return due
+
+    def _add(self, event: _SampledEvent) -> None:
+        self._events[self._added % CAPACITY] = event
+        self._added += 1
 
     def sample(self) -> EventSample:
         """Return the events that are in the sample now."""
         return EventSample([event for event in self._events if event is not None])
 
 
-def _copy_event(arrays: EventArrays, number: int) -> _SampledEvent:
+def _boxes_of(geometry: GeometryArguments) -> list[list[float]]:
+    """Return the bounding box of each shape, given as the arguments of a kernel."""
+    if len(geometry) == 2:
+        return [[*geometry, *geometry]]
+    xy, chain_start, _, shape_chain, _ = geometry
+    ends = chain_start[shape_chain]
+    return [
+        [*xy[start:stop].min(axis=0), *xy[start:stop].max(axis=0)] if start < stop else _NO_BOX
+        for start, stop in pairwise(ends.tolist())
+    ]
+
+
+def _copy_event(arrays: EventArrays, number: int, boxes: list[list[float]]) -> _SampledEvent:
     def column(array: NDArray[Any]) -> NDArray[Any]:
         return array[:_MAX_COLUMNS, number]
 
     starts, stops = column(arrays.string_start).tolist(), column(arrays.string_stop).tolist()
-    shape_rows = column(arrays.geometry).tolist()
-    boxes = np.full((len(shape_rows), 4), np.nan)
-    for k, row in enumerate(shape_rows):
-        if row >= 0:
-            shape = arrays.shapes.shapes[row]
-            boxes[k] = shape["x0"], shape["y0"], shape["x1"], shape["y1"]
     return _SampledEvent(
         column(arrays.number).copy(),
         column(arrays.truth).copy(),
@@ -91,7 +124,7 @@ def _copy_event(arrays: EventArrays, number: int) -> _SampledEvent:
             None if start < 0 else _string_ends(arrays.text, start, stop)
             for start, stop in zip(starts, stops, strict=True)
         ],
-        boxes,
+        np.array(boxes, np.float64).reshape(-1, 4),
     )
 
 

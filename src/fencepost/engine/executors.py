@@ -127,12 +127,10 @@ class SegmentEngine(_StatelessEngine):
         """
         if not snapshot:
             return []
-        columns = self._segments.columns
-        stops_and_rows = self._runner.match_one(snapshot, columns, event, self._clock())
-        if stops_and_rows is not None and self._segments.event_sampler.is_due_after(1):
-            table = EventTable((event,), space=columns.space)
-            self._segments.event_sampler.add_from(encode_events(columns, table), 1)
-        return stops_and_rows
+        segments = self._segments
+        return self._runner.match_one(
+            snapshot, segments.columns, event, self._clock(), segments.event_sampler
+        )
 
     def _split(
         self, snapshot: Snapshot, event: Attributes, stops_and_rows: list[int] | None

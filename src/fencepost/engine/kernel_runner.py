@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fencepost.engine.columns.check_kinds import decode_near_function
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.single_event_layout import GeometryArguments, SingleEventLayout
+from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.snapshot import Snapshot
 from fencepost.filters.distances import evaluate_near
@@ -187,7 +188,12 @@ class KernelRunner:
         return matches
 
     def match_one(
-        self, snapshot: Snapshot, columns: ColumnRegistry, event: Mapping[str, object], now: int
+        self,
+        snapshot: Snapshot,
+        columns: ColumnRegistry,
+        event: Mapping[str, object],
+        now: int,
+        sampler: EventSampler,
     ) -> list[int] | None:
         """Return where the matching rows of each segment end, followed by the rows.
 
@@ -217,6 +223,8 @@ class KernelRunner:
                 _TIMING_STRIDE * (perf_counter_ns() - written),
             )
         stops_and_rows = runner.answer_view[:count].tolist() if count else None
+        if geometry is not None and count and sampler.is_due_after(1):
+            sampler.add_one(runner.layout.events, geometry)
         self._single_event_runners.append(runner)
         return stops_and_rows
 

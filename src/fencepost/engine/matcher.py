@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
+from fencepost.engine.attribute_watch import AttributeWatch
 from fencepost.engine.batch import match_table
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
+from fencepost.engine.frames import match_frame
 from fencepost.engine.index_registry import MatcherIndex, resolve_index
 from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
@@ -40,6 +42,7 @@ from fencepost.engine.subscriptions import (
 )
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
+from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import parse_space
 
@@ -107,6 +110,7 @@ class Matcher:
         self._segments.load(segments)
         self._view = SegmentView(self._segments, columns, self._clock)
         self._engine = self._index.engine(self._segments, self._clock)
+        self._attribute_watch = AttributeWatch(columns)
         scorer = ReferenceScorer if self.index == "reference" else SegmentScorer
         self._scorer: Scorer = scorer(columns, self._clock)
 
@@ -370,6 +374,7 @@ class Matcher:
             )
 
     def _changed(self, changes: Changes) -> None:
+        self._attribute_watch.subscriptions_changed()
         listeners = self._view.listeners()
         if not listeners:
             self._engine.on_changes(changes)
@@ -420,7 +425,10 @@ class Matcher:
             If the value is not an event.
         """
         if top_k is None and min_score is None:
-            return sorted(self._engine.ids(attributes(event)))
+            values = attributes(event)
+            if self._attribute_watch.pending:
+                self._attribute_watch.see_event(values)
+            return sorted(self._engine.ids(values))
         return [id for id, _ in self.rank(event, top_k, min_score)]
 
     def rank(
@@ -470,7 +478,10 @@ class Matcher:
         event : mapping, GeoJSON Feature, or table row
             Attributes of the event; an attribute that is absent is null.
         """
-        return sorted(self._engine.subscribers(attributes(event)))
+        values = attributes(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values)
+        return sorted(self._engine.subscribers(values))
 
     def match_batch(
         self,
@@ -479,6 +490,7 @@ class Matcher:
         dead_letters: DeadLetters | None = None,
         *,
         sort: bool = False,
+        strict: bool = False,
     ) -> pa.Table:
         """Match a table of events, and return every pair of an event and a subscription.
 
@@ -493,6 +505,9 @@ class Matcher:
             are matched. Without this list, a bad row makes the call raise.
         sort : bool
             Whether to sort the ids within each event. Sorting adds 20 to 50 % to the time.
+        strict : bool
+            Whether an attribute that subscriptions name, and that no event of the table has, is an
+            error. Otherwise it is a `FencepostWarning`, once for each attribute.
 
         Returns
         -------
@@ -504,8 +519,54 @@ class Matcher:
         ------
         ModelError
             If events cannot be read and `dead_letters` is not given; the message names the rows.
+            If `strict` is true, and no event has some attribute.
         """
-        return match_table(self, self._segments.snapshot(), table, threads, dead_letters, sort)
+        events = EventTable.read(table, self._columns.space)
+        if strict:
+            self._attribute_watch.require_all(events)
+        elif self._attribute_watch.pending:
+            self._attribute_watch.see_table(events)
+        return match_table(self, self._segments.snapshot(), events, threads, dead_letters, sort)
+
+    def match_frame(
+        self,
+        frame: Any,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        column: str = "subscription",
+        strict: bool = False,
+    ) -> Any:
+        """Return a table with a row for each event and each subscription that the event matches.
+
+        Parameters
+        ----------
+        frame : pandas, GeoPandas or polars DataFrame, Arrow table, or any Arrow stream
+            Events, one for each row.
+        x, y : str, optional
+            Columns with the coordinates of points, which become the attribute `geometry`.
+        column : str
+            Name of the new column, which has the ids of the subscriptions.
+        strict : bool
+            As in `match_batch`.
+
+        Returns
+        -------
+        table of the same kind as `frame`; an Arrow table for an Arrow stream
+            Its rows, as often as they match and in their order, with the column of ids. A pandas or
+            GeoPandas table keeps its index.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> m = Matcher()
+        >>> m.subscribe("west", "S_INTERSECTS(geometry, BBOX(0, 0, 5, 9)) AND kind = 'taxi'")
+        >>> taxis = pd.DataFrame({"x": [1, 8], "y": [2, 3], "kind": "taxi"}, index=["a", "b"])
+        >>> m.match_frame(taxis, x="x", y="y")
+           x  y  kind subscription
+        a  1  2  taxi         west
+        """
+        return match_frame(self, frame, x, y, column, strict)
 
     def explain(self, event: object, id: str) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.
@@ -560,9 +621,23 @@ class Matcher:
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "stop_words": len(self.stop_words),
+            "attributes_not_found": self.attributes_not_found(),
             "bytes": sum(segment.nbytes for segment in snapshot),
             **self._engine.stats(),
         }
+
+    def attributes_not_found(self) -> list[str]:
+        """Return the attributes that subscriptions name, and that were reported as missing."""
+        return sorted(self._attribute_watch.missing)
+
+    def report_missing_attributes_to(self, listener: Callable[[str], None]) -> None:
+        """Give messages about attributes that no event has to a function, instead of warning.
+
+        Tables are then taken as parts of a stream: a message comes after many events, not after
+        each table.
+        """
+        self._attribute_watch.report = listener
+        self._attribute_watch.is_stream = True
 
     def requested_attributes(self) -> frozenset[str]:
         """Return the event attributes that at least one subscription names."""

@@ -7,6 +7,7 @@ values are cached, so consumers of the same table share them.
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -251,6 +252,32 @@ class EventTable:
         table._geometries = {**self._geometries, **columns}
         return table
 
+    def with_points(self, x: str, y: str, name: str = "geometry") -> EventTable:
+        """Return the events with points made of two columns of numbers.
+
+        An event without one of the numbers has no point.
+        """
+        xs, ys = (self._floats(column) + 0.0 for column in (x, y))  # turns -0.0 into 0.0
+        present = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+        points = Shapes.of_points(xs[present], ys[present])
+        return self.with_geometries({name: self._usable(points, present)})
+
+    def _floats(self, name: str) -> NDArray[np.float64]:
+        """Return a column of numbers; NaN for missing values."""
+        names = self.column_names
+        if names is not None and name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+            raise ModelError(f"the table has no column {name!r:.60}; {hint}")
+        values = self.values(name)
+        try:
+            return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
+        except (TypeError, ValueError):
+            wrong = next(v for v in values if not isinstance(v, int | float) and not is_missing(v))
+            raise ModelError(
+                f"the column {name!r:.60} must have numbers; saw {wrong!r:.60}"
+            ) from None
+
     # Columns
 
     @property
@@ -475,6 +502,8 @@ def _as_arrow(source: object) -> pa.Table | None:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    if hasattr(source, "__arrow_c_stream__") and not is_pandas(source):
+        return pa.table(source)  # polars, DuckDB and others
     if not _is_frame(source):
         return None
     frame: Any = source
@@ -486,6 +515,11 @@ def _as_arrow(source: object) -> pa.Table | None:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, OverflowError):
         return None  # columns of mixed types, to be read row by row
+
+
+def is_pandas(source: object) -> bool:
+    """Return whether a table is of pandas or GeoPandas, without importing them."""
+    return any(base.__module__.partition(".")[0] == "pandas" for base in type(source).__mro__)
 
 
 def _is_frame(source: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,8 @@ class EventFile:
         The primary geometry column of GeoParquet.
     crs : dict
         The member `crs` of that column's metadata; empty if absent.
+    names : sequence of str
+        The names of all columns of a table, whether or not they are read; else empty.
     """
 
     name: str
@@ -103,6 +105,7 @@ class EventFile:
     batches: Iterator[Batch]
     geometry: str | None
     crs: dict[str, Any]
+    names: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[Batch]:
         return self.batches
@@ -146,7 +149,7 @@ def read_events(
     if kind is Format.PARQUET:
         file = ParquetRows(path)
         batches = _table_batches(file, columns, on_dead_letter)
-        return EventFile(name, file.rows, batches, file.geometry, file.crs)
+        return EventFile(name, file.rows, batches, file.geometry, file.crs, file.names)
     total, batches = json_batches(path, name, kind, on_dead_letter)
     return EventFile(name, total, batches, None, {})
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.engine import match_pairs, scores_of_pairs
+from fencepost.engine import AttributeWatch, match_pairs, scores_of_pairs
 from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
@@ -31,11 +31,21 @@ _NO_STRINGS = pa.array([], pa.string())
 
 @dataclass(slots=True)
 class MatchTotals:
-    """How many events and matches a run had, and how long it took."""
+    """How many events and matches a run had, how long it took, and what was suspicious.
+
+    Attributes
+    ----------
+    attributes_not_found : list of str
+        Attributes that subscriptions name, and that no event had.
+    warning : str
+        What to tell the user about them; empty if there are none.
+    """
 
     events: int = 0
     matches: int = 0
     seconds: float = 0.0
+    attributes_not_found: list[str] = field(default_factory=list)
+    warning: str = ""
 
     @property
     def rate(self) -> float:
@@ -119,6 +129,8 @@ def match_file(
     else:
         _match_in_threads(run, file, threads, progress)
     sink.close()
+    run.totals.attributes_not_found = sorted(run.watch.pending) if run.totals.events else []
+    run.totals.warning = run.watch.message(f"no event of {file.name}", file.names)
     run.totals.seconds = time.perf_counter() - started
     return run.totals
 
@@ -170,6 +182,7 @@ class _MatchRun:
         self._snapshot = matcher.view().snapshot()
         self._rows = _INITIAL_ROWS
         self.totals = MatchTotals()
+        self.watch = AttributeWatch(matcher.view().columns)
 
     def parts(self, batch: Batch) -> Iterator[Batch]:
         """Split a batch into parts, sized by the number of matches of earlier parts."""
@@ -183,6 +196,8 @@ class _MatchRun:
         """Return the matches of a part, in order, and its bad rows."""
         bad: DeadLetters = []
         pairs = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
+        if self.watch.pending:
+            self.watch.see(pairs.table)
         if self._limits is None and isinstance(self._sink, NullSink):
             return _PartResult(Matches(pairs.events, _NO_STRINGS, _NO_STRINGS), bad, len(pairs))
         subscription_rows, codes = pairs.dictionary_encode()

@@ -78,6 +78,11 @@ class Shapes:
         return shapes
 
     @classmethod
+    def of_points(cls, x: NDArray[np.float64], y: NDArray[np.float64]) -> Shapes:
+        """Return a point for each pair of coordinates, which must be finite."""
+        return cls(lay_out_points(x, y))
+
+    @classmethod
     def lay_out(cls, raw: RawShapes) -> Shapes:
         """Lay out ragged coordinates: close and orient rings, drop repeated points, validate."""
         if not raw.problems and len(raw.x) == len(raw) and not raw.dimension.any():

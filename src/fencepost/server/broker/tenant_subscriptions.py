@@ -6,6 +6,7 @@ it; each is a `StatefulKind`.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -32,6 +33,7 @@ from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
 
 MATCH = "match"
+_logger = logging.getLogger("fencepost")
 
 
 class ExpressionSubscriptions:
@@ -39,6 +41,7 @@ class ExpressionSubscriptions:
 
     def __init__(self, space: str) -> None:
         self.matcher = Matcher(space)
+        self.matcher.report_missing_attributes_to(_logger.warning)
         self._payloads: dict[str, Any] = {}
         self._owners: dict[str, str] = {}
 
@@ -84,6 +87,10 @@ class ExpressionSubscriptions:
             SubscriptionMessage(row, subscriber, MATCH, self._data(matched_ids))
             for (row, subscriber), matched_ids in ids_by_message.items()
         ]
+
+    def attributes_not_found(self) -> list[str]:
+        """Return the attributes that subscriptions name, and that none of many events had."""
+        return self.matcher.attributes_not_found()
 
     def _data(self, ids: list[str]) -> str:
         data: dict[str, Any] = {"subscriptions": ids}

@@ -46,7 +46,14 @@ function showStats(stats) {
   charts.unread.add(stats.unread);
   charts.lag.add(Math.max(0, ...stats.queues.map((queue) => queue.lag_s)));
   byId("now-unread").textContent = rounded(stats.unread);
+  showMissing(stats.index.attributes_not_found);
   longestQueues = new Map(stats.queues.map((queue) => [queue.subscriber, queue]));
+}
+
+function showMissing(attributes) {
+  const shown = byId("missing-attributes");
+  shown.hidden = !attributes.length;
+  shown.textContent = `Subscriptions name attributes that no event had, and match nothing there: ${attributes.join(", ")}.`;
 }
 
 async function showQueues() {

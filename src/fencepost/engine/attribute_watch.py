@@ -1,0 +1,189 @@
+"""`AttributeWatch`: reports attributes that subscriptions name and events do not have.
+
+Such subscriptions match nothing, often because a name is misspelt on one side. Each attribute is
+reported once: after a table of events, or after the first `SINGLE_EVENTS` that came one at a time.
+An attribute that only IS NULL asks for may be missing, and is never reported.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
+from fencepost.errors import FencepostWarning, ModelError
+from fencepost.events.table import EventTable
+
+SINGLE_EVENTS = 1_000
+_MAX_NAMES = 200  # of the events' attributes that are kept for suggestions
+_MAX_SHOWN = 8
+_LONGITUDES = ("lon", "lng", "long", "longitude", "x")
+_LATITUDES = ("lat", "latitude", "y")
+_STACK_LEVEL = 5  # the caller of `Matcher.match` or `Matcher.match_batch`
+
+
+class AttributeWatch:
+    """Watches the attributes of the events that a matcher matches.
+
+    Parameters
+    ----------
+    columns : ColumnRegistry
+        What subscriptions compare.
+
+    Attributes
+    ----------
+    report : callable
+        Receives the message about missing attributes; by default it warns.
+    is_stream : bool
+        Whether tables are small parts of a stream, whose events count as if they came one by one.
+    pending : set of str
+        Attributes that subscriptions name, that no event had so far, and that are not yet reported.
+    missing : list of str
+        Attributes that were reported.
+    """
+
+    def __init__(self, columns: ColumnRegistry) -> None:
+        self._columns = columns
+        self._column_count = 0
+        self._seen: set[str] = set()
+        self._names: dict[str, None] = {}  # of events, in the order in which they came
+        self._single_events = 0
+        self.report: Callable[[str], None] = _warn
+        self.is_stream = False
+        self.pending: set[str] = set()
+        self.missing: list[str] = []
+        self.subscriptions_changed()
+
+    def subscriptions_changed(self) -> None:
+        """Watch the attributes that new subscriptions name, too."""
+        if self._columns.size != self._column_count:
+            self._column_count = self._columns.size
+            self.pending = self._named() - self._seen - {*self.missing}
+            self._single_events = 0
+
+    def see_event(self, event: Mapping[str, object]) -> None:
+        """Look at an event that came alone; report after `SINGLE_EVENTS` of them."""
+        self._see(event)
+        self._single_events += 1
+        if self._single_events >= SINGLE_EVENTS and self.pending:
+            self._report_pending(f"none of the last {SINGLE_EVENTS:,} events")
+
+    def see(self, table: EventTable) -> None:
+        """Look at a table of events, and report nothing."""
+        for names in _names_of_rows(table):
+            self._see(names)
+            if not self.pending:
+                return
+        self._single_events += len(table)
+
+    def message(self, subject: str, more_names: Iterable[str] = ()) -> str:
+        """Return the message about what is pending; empty if nothing is, or there was no event.
+
+        more_names : attributes that events have beside those that were seen.
+        """
+        if not self.pending or not self._single_events:
+            return ""
+        names = dict.fromkeys([*self._names, *more_names])
+        return self._message(subject, self.pending, [*names])
+
+    def see_table(self, table: EventTable) -> None:
+        """Look at a table of events, and report what is missing."""
+        self.see(table)
+        if not self.pending:
+            return
+        if self.is_stream and self._single_events >= SINGLE_EVENTS:
+            self._report_pending(f"none of the last {SINGLE_EVENTS:,} events")
+        elif len(table) and not self.is_stream:
+            self._report_pending("no event of the table")
+
+    def require_all(self, table: EventTable) -> None:
+        """Raise ModelError if no event of a table has some attribute that subscriptions name."""
+        names: dict[str, None] = {}
+        for row_names in _names_of_rows(table):
+            names.update(dict.fromkeys(row_names))
+        missing = self._named() - names.keys()
+        if missing and len(table):
+            raise ModelError(self._message("no event of the table", missing, [*names]))
+
+    def _named(self) -> set[str]:
+        storages = [storage for storage in Storage if storage is not Storage.MISSING]
+        return self._columns.attributes(*storages)
+
+    def _see(self, names: Iterable[str]) -> None:
+        found = self.pending.intersection(names)
+        self.pending = self.pending - found
+        self._seen |= found
+        if len(self._names) < _MAX_NAMES:
+            self._names.update(dict.fromkeys(names))
+
+    def _report_pending(self, subject: str) -> None:
+        missing, self.pending = self.pending, set()
+        self.missing += sorted(missing)
+        self.report(self._message(subject, missing, [*self._names]))
+
+    def _message(self, subject: str, missing: set[str], names: Sequence[str]) -> str:
+        in_pairs = self._columns.attributes(Storage.TRUTH)
+        others = [s for s in Storage if s not in (Storage.TRUTH, Storage.MISSING)]
+        in_pairs_only = in_pairs - self._columns.attributes(*others)
+        return missing_attributes_message(subject, sorted(missing), names, in_pairs_only)
+
+
+def _names_of_rows(table: EventTable) -> Iterable[Iterable[str]]:
+    """Return the names of the attributes of each row; once, if all rows have the same."""
+    return table.rows() if table.column_names is None else [table.column_names]
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, FencepostWarning, stacklevel=_STACK_LEVEL)
+
+
+def missing_attributes_message(
+    subject: str, missing: Sequence[str], names: Sequence[str], compared_in_event: Collection[str]
+) -> str:
+    """Return what to tell a user about attributes that events do not have.
+
+    Parameters
+    ----------
+    subject : str
+        The events, such as "no event of the table".
+    missing : sequence of str
+        What they lack.
+    names : sequence of str
+        The attributes that events have.
+    compared_in_event : collection of str
+        Attributes that subscriptions compare with other attributes only: they may be texts that
+        were written in double quotes.
+    """
+    names = [name for name in names if not name.startswith("properties.")]  # second names
+    shown = ", ".join(f'"{name:.60}"' for name in missing[:_MAX_SHOWN])
+    if len(missing) > _MAX_SHOWN:
+        shown += f" and {len(missing) - _MAX_SHOWN} more"
+    noun = "attribute" if len(missing) == 1 else "attributes"
+    parts = [f"{subject} has the {noun} {shown}, which subscriptions name"]
+    for name in missing[:_MAX_SHOWN]:
+        hint = _hint(name, names, name in compared_in_event)
+        if hint:
+            parts.append(hint)
+    have = ", ".join(names[:_MAX_SHOWN]) + (", ..." if len(names) > _MAX_SHOWN else "")
+    parts.append(f"events have {have}" if names else "events have no attributes")
+    return "; ".join(parts)
+
+
+def _hint(name: str, names: Sequence[str], may_be_text: bool) -> str:
+    if name in ("geometry", "geom"):
+        longitude, latitude = _first_of(_LONGITUDES, names), _first_of(_LATITUDES, names)
+        if longitude and latitude:
+            return f'give points in a column "{name}", made of "{longitude}" and "{latitude}"'
+    lower = {other.lower(): other for other in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), lower, n=1)
+    if near:
+        return f'for "{name:.60}", did you mean "{lower[near[0]]:.60}"?'
+    if may_be_text:
+        return f"if {name:.60} is a text, write it in single quotes: '{name:.60}'"
+    return ""
+
+
+def _first_of(candidates: Sequence[str], names: Sequence[str]) -> str | None:
+    lower = {name.lower(): name for name in names}
+    return next((lower[name] for name in candidates if name in lower), None)

@@ -126,7 +126,7 @@ def test_random_geometries_survive_json() -> None:
 
 
 def test_each_type_is_a_part() -> None:
-    mappings = [POINT, POLYGON, None, {"type": "Point", "coordinates": [3.0, 4.0]}]
+    mappings: list[Any] = [POINT, POLYGON, None, {"type": "Point", "coordinates": [3.0, 4.0]}]
     texts = [
         m and {**m, "coordinates": [json.dumps(item) for item in m["coordinates"]]}
         for m in mappings

@@ -39,9 +39,18 @@ def test_a_reader_that_closes_the_pipe_is_no_error(tmp_path: Path, subscriptions
     assert stderr == b""
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_lines_of_an_open_pipe_are_matched_at_once(subscriptions: Path, threads: str) -> None:
-    arguments = ["match", "-", "--subscriptions", str(subscriptions), "--threads", threads]
+@pytest.mark.parametrize(
+    ("header", "line", "options"),
+    [
+        ("", '{"wind": 2}\n', ["--threads", "1"]),
+        ("", '{"wind": 2}\n', ["--threads", "2"]),
+        ("wind,lon,lat\n", "2,3,4\n", ["--format", "csv", "--x", "lon", "--y", "lat"]),
+    ],
+)
+def test_lines_of_an_open_pipe_are_matched_at_once(
+    subscriptions: Path, header: str, line: str, options: list[str]
+) -> None:
+    arguments = ["match", "-", "--subscriptions", str(subscriptions), *options]
     with subprocess.Popen(
         [*COMMAND, *arguments],
         stdin=subprocess.PIPE,
@@ -50,8 +59,9 @@ def test_lines_of_an_open_pipe_are_matched_at_once(subscriptions: Path, threads:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        process.stdin.write(header.encode())
         for number in range(3):
-            process.stdin.write(b'{"wind": 2}\n')
+            process.stdin.write(line.encode())
             process.stdin.flush()
             assert process.stdout.readline().startswith(f'{{"event": {number}'.encode())
         process.stdin.close()

@@ -330,7 +330,7 @@ class TestWholeFiles:
             ("x.txt", "--format"),
             ("x", "--format"),
             ("x.ndjson.gz", "decompress"),
-            ("x.csv", "is CSV"),
+            ("x.csv", "has no column geometry"),
         ],
     )
     def test_an_unsupported_format(self, tmp_path: Path, name: str, message: str) -> None:

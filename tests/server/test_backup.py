@@ -184,7 +184,7 @@ def test_commands(tmp_path: Path) -> None:
     data, file = str(tmp_path / "data"), str(tmp_path / "a.backup")
     missing = run("export", file, "--data", data)
     assert missing.exit_code == 1
-    assert "holds no database" in missing.stderr
+    assert "there is no folder" in missing.stderr
     with running(tmp_path / "data") as server:
         fill(server)
         done = run("export", file, "--data", data)

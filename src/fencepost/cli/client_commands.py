@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fencepost.cli.file_commands import AsJson, DeadLetterFile, InputFormat, Strict, report
+from fencepost.cli.file_commands import (
+    AsJson,
+    DeadLetterFile,
+    InputFormat,
+    Layer,
+    Strict,
+    XColumn,
+    YColumn,
+    point_columns,
+    report,
+)
 from fencepost.cli.server_commands import DATA, Data
 from fencepost.cli.terminal import format_bytes, print_json, print_line, print_warning, progress
 from fencepost.errors import Unreachable
@@ -62,6 +72,9 @@ def publish(
     dead_letters: DeadLetterFile = None,
     strict: Strict = False,
     format: InputFormat = None,
+    x: XColumn = None,
+    y: YColumn = None,
+    layer: Layer = None,
     retry_timeout: RetryTimeout = _RETRY_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
@@ -84,13 +97,14 @@ def publish(
     from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
 
+    points = point_columns(x, y)
     started = time.perf_counter()
     accepted = messages = 0
     with (
         DeadLetterCollector(dead_letters, strict) as collector,
         _client(server, key, retry_timeout) as client,
     ):
-        file = read_events(events, collector, format=format)
+        file = read_events(events, collector, format=format, points=points, layer=layer)
         with progress("Publishing", file.total) as step:
             for batch in file:
                 done = client.publish(_json_lines(batch, file.geometry))

@@ -32,7 +32,9 @@ from fencepost.geometry.space import Space
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
+    from fencepost.formats.csv_files import PointColumns
     from fencepost.formats.dead_letters import DeadLetterCollector
+    from fencepost.formats.fence_files import Fence
     from fencepost.formats.file_matching import MatchTotals
 
 EXIT_SET_ASIDE = 3
@@ -82,19 +84,77 @@ SpaceOption = Annotated[
     ),
 ]
 
+XColumn = Annotated[
+    str | None,
+    typer.Option("--x", help="Column of a CSV file that holds the x, or longitude, of points."),
+]
+YColumn = Annotated[
+    str | None,
+    typer.Option("--y", help="Column of a CSV file that holds the y, or latitude, of points."),
+]
+Layer = Annotated[
+    str | None,
+    typer.Option("--layer", help="Layer of a GeoPackage; needed if there are several."),
+]
+Relation = Annotated[
+    str | None,
+    typer.Option(
+        "--relation",
+        help="Make a fence of each feature: events match if their geometry has this relation to "
+        "the feature's, such as S_INTERSECTS.",
+    ),
+]
+Distance = Annotated[
+    float | None,
+    typer.Option(
+        "--distance", help="Distance of fences with S_DWITHIN and the like; needs --relation."
+    ),
+]
+FenceId = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Property of features that is the id of a fence; by default, the feature's id, or "
+        "its number from 0. Needs --relation.",
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        help="Further condition of all fences in CQL2, such as \"kind = 'hail'\"; needs "
+        "--relation.",
+    ),
+]
+Attribute = Annotated[
+    str | None,
+    typer.Option(
+        "--attribute",
+        help="Attribute of events that fences compare; geometry by default. Needs --relation.",
+    ),
+]
+
 
 def index(
     subscriptions: Annotated[
         str,
         typer.Argument(
-            help="File of subscriptions: CSV, GeoJSON, NDJSON or Parquet; - is NDJSON on standard "
-            "input."
+            help="File of subscriptions, or of features with --relation: CSV, GeoJSON, NDJSON, "
+            "Parquet or GeoPackage; - is NDJSON on standard input."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the index to.")],
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the index if there is one.")
     ] = False,
+    relation: Relation = None,
+    id: FenceId = None,
+    distance: Distance = None,
+    where: Where = None,
+    attribute: Attribute = None,
+    x: XColumn = None,
+    y: YColumn = None,
+    layer: Layer = None,
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
     dead_letters: DeadLetterFile = None,
@@ -109,8 +169,14 @@ def index(
     used are set aside, and all other rows are compiled. The index keeps the
     stop words and the coordinate space for the commands that use it.
 
+    With --relation, the file has features instead, and each one is a fence:
+    a subscription to the events whose geometry has that relation to the
+    feature's.
+
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out hail.index
+      fencepost index zones.geojson --relation S_INTERSECTS --id name --out zones.index
+      fencepost index zones.gpkg --relation S_WITHIN --where "kind = 'hail'" --out zones.index
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
       fencepost index subscriptions.csv --out hail.index --stop-words english.txt
       fencepost index subscriptions.csv --out hail.index --space wgs84
@@ -120,6 +186,10 @@ def index(
       not kept by --dead-letters
     """
     started = time.perf_counter()
+    points = point_columns(x, y)
+    fence = _fence(relation, id, distance, where, attribute, space)
+    if fence is None and (points or layer is not None):
+        raise typer.BadParameter("--x, --y and --layer are for features; give --relation, too")
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} exists already; give --replace to replace it")
     from fencepost.engine.matcher import Matcher
@@ -128,17 +198,86 @@ def index(
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
     with DeadLetterCollector(dead_letters, strict) as collector:
-        count = _subscribe(matcher, subscriptions, format, collector)
+        if fence is None:
+            count = _subscribe(matcher, subscriptions, format, collector)
+        else:
+            count = _add_fences(matcher, subscriptions, fence, format, points, layer, collector)
     if collector.count and not count:
+        what = "subscriptions" if fence is None else "features"
         raise FencepostError(
-            f"none of the {collector.count:,} subscriptions can be used; the first: "
-            f"{collector.first[0]}"
+            f"none of the {collector.count:,} {what} can be used; the first: {collector.first[0]}"
         )
     with progress("Building", None):
         matcher.compact()
         matcher.save(out)
+    _print_index(matcher, count, collector, out, time.perf_counter() - started, as_json)
+    report(collector)
+
+
+def point_columns(x: str | None, y: str | None) -> PointColumns | None:
+    """Return the columns that --x and --y name; None without them."""
+    if x is None and y is None:
+        return None
+    if x is None or y is None:
+        raise typer.BadParameter("points need two columns; give --x and --y together")
+    from fencepost.formats.csv_files import PointColumns
+
+    return PointColumns(x, y)
+
+
+def _fence(
+    relation: str | None,
+    id: str | None,
+    distance: float | None,
+    where: str | None,
+    attribute: str | None,
+    space: Space,
+) -> Fence | None:
+    options = {"--id": id, "--distance": distance, "--where": where, "--attribute": attribute}
+    if relation is None:
+        given = [name for name, value in options.items() if value is not None]
+        if given:
+            raise typer.BadParameter(
+                f"{given[0]} is for fences of features; give --relation, too, such as "
+                "--relation S_INTERSECTS"
+            )
+        return None
+    from fencepost.formats.fence_files import make_fence
+
+    return make_fence(
+        relation, distance=distance, attribute=attribute, id=id, where=where, space=space
+    )
+
+
+def _add_fences(
+    matcher: Matcher,
+    path: str,
+    fence: Fence,
+    format: Format | None,
+    points: PointColumns | None,
+    layer: str | None,
+    collector: DeadLetterCollector,
+) -> int:
+    from fencepost.formats.event_files import read_events
+    from fencepost.formats.fence_files import read_fences
+    from fencepost.formats.file_matching import subscribe_file
+
+    events = read_events(path, collector, format=format, points=points, layer=layer)
+    file = read_fences(events, fence, collector)
+    with progress("Compiling", file.total) as step:
+        return subscribe_file(matcher, file, collector, step)
+
+
+def _print_index(
+    matcher: Matcher,
+    count: int,
+    collector: DeadLetterCollector,
+    out: Path,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Print what `index` has written: as text, or as JSON."""
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-    seconds = time.perf_counter() - started
     expired = count - len(matcher)
     if as_json:
         print_json(
@@ -153,14 +292,13 @@ def index(
         expired_note = f" ({expired:,} expired already)" if expired else ""
         spent = f"{format_bytes(size)}, in {seconds:.1f} s"
         print_line(f"{count:,} subscriptions{expired_note}, {spent}; written to {out}")
-    report(collector)
 
 
 EventsFile = Annotated[
     str,
     typer.Argument(
-        help="File of events: GeoJSON, NDJSON, Parquet or GeoParquet; - is NDJSON on standard "
-        "input."
+        help="File of events: GeoJSON, NDJSON, Parquet, GeoParquet, GeoPackage or CSV; - is "
+        "NDJSON on standard input."
     ),
 ]
 MatchesOut = Annotated[
@@ -206,6 +344,9 @@ def match(
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
     out: MatchesOut = None,
+    x: XColumn = None,
+    y: YColumn = None,
+    layer: Layer = None,
     top_k: TopK = None,
     min_score: MinScore = None,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads that match events.")] = 1,
@@ -237,6 +378,7 @@ def match(
       fencepost match day.parquet --index hail.index --out matches.parquet --threads 4
       tail -f events.ndjson | fencepost match - --subscriptions hail.csv
       fencepost match events.geojson --index hail.index --count
+      fencepost match ships.csv --x lon --y lat --index hail.index
       fencepost match events.ndjson --index hail.index --top-k 10 --min-score 0.2
       fencepost match events.ndjson --subscriptions hail.csv --stop-words english.txt
 
@@ -246,6 +388,7 @@ def match(
     """
     _require_one({"--index": index, "--subscriptions": subscriptions})
     _reject_index_settings(stop_words, space, index)
+    points = point_columns(x, y)
     out = None if str(out) == "-" else out
     if count and out is not None:
         raise typer.BadParameter("--count writes no matches; leave out --out or --count")
@@ -265,7 +408,9 @@ def match(
         matcher = _open_matcher(index, subscriptions, stop_words, space, collector)
         needs_all_columns = form in (OutputFormat.GEOJSON, OutputFormat.GEOPARQUET)
         columns = None if needs_all_columns else matcher.requested_attributes() | {"id"}
-        file = read_events(events, collector, format=format, columns=columns)
+        file = read_events(
+            events, collector, format=format, columns=columns, points=points, layer=layer
+        )
         stream = sys.stdout.buffer if out is None else stack.enter_context(open_output(out))
         sink = NullSink() if count else make_sink(form, stream, file, limits is not None)
         shares_terminal = out is None and not count and sys.stdout.isatty()
@@ -351,6 +496,9 @@ def explain(
         int | None,
         typer.Option(min=0, help="Row of the event in the file, from 0, as `match` numbers it."),
     ] = None,
+    x: XColumn = None,
+    y: YColumn = None,
+    layer: Layer = None,
     simplify: Simplify = False,
     plan: Plan = False,
     as_json: AsJson = False,
@@ -396,26 +544,40 @@ def explain(
         id, event = event, None
     elif event is None:
         raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
+    points = point_columns(x, y)
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
-    from fencepost.cli.single_subscription import (
-        explain_event,
-        plan_subscription,
-        read_event,
-        simplify_subscription,
-    )
-
     source = SubscriptionSource(id, index, subscriptions, expression, stop_words, space)
     if plan:
-        filters = plan_subscription(source)
-        text = "\n".join(map(str, filters)) or "nothing: no event can match"
-        _show({"filters": [planned.as_dict() for planned in filters]}, text, as_json)
-        return
-    if event is None:
-        simplification = simplify_subscription(source)
-        _show(simplification.as_dict(), str(simplification), as_json)
-        return
-    explanation, expired = explain_event(read_event(event, row), source)
+        _show_plan(source, as_json)
+    elif event is None:
+        _show_simplification(source, as_json)
+    else:
+        from fencepost.cli.single_subscription import read_event
+
+        _show_explanation(read_event(event, row, points, layer), source, as_json)
+
+
+def _show_plan(source: SubscriptionSource, as_json: bool) -> None:
+    from fencepost.cli.single_subscription import plan_subscription
+
+    filters = plan_subscription(source)
+    text = "\n".join(map(str, filters)) or "nothing: no event can match"
+    _show({"filters": [planned.as_dict() for planned in filters]}, text, as_json)
+
+
+def _show_simplification(source: SubscriptionSource, as_json: bool) -> None:
+    from fencepost.cli.single_subscription import simplify_subscription
+
+    simplification = simplify_subscription(source)
+    _show(simplification.as_dict(), str(simplification), as_json)
+
+
+def _show_explanation(event: dict[str, Any], source: SubscriptionSource, as_json: bool) -> None:
+    """Print the explanation, and exit with the code of its outcome."""
+    from fencepost.cli.single_subscription import explain_event
+
+    explanation, expired = explain_event(event, source)
     matches = explanation.matches and not expired
     note = ", because it has expired" if expired else ""
     _show(

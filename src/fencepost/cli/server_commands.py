@@ -146,8 +146,9 @@ def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
 
     from fencepost.server.http.schemas import Key
     from fencepost.store import api_keys as stored
-    from fencepost.store.database import Database
+    from fencepost.store.database import Database, require_database
 
+    require_database(data)
     with closing(Database(data, exclusive=False)) as database:
         all_keys = [*map(Key.of, database.read(stored.keys))]
     if as_json:
@@ -168,8 +169,9 @@ def revoke_key(
     """Revoke an API key: requests with it are refused from now on."""
     from fencepost.errors import StoreError
     from fencepost.store import api_keys as stored
-    from fencepost.store.database import Database
+    from fencepost.store.database import Database, require_database
 
+    require_database(data)
     with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:
         existed = stored.revoke_key(writer, id)
     if not existed:

@@ -10,8 +10,9 @@ from fencepost.engine.explain.explanation import Explanation, PlannedFilter
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.simplify import Simplification, simplify
 from fencepost.errors import FencepostError
+from fencepost.formats.csv_files import PointColumns
 from fencepost.formats.dead_letters import DeadLetter
-from fencepost.formats.event_files import read_events
+from fencepost.formats.event_files import check_file_options, read_events
 from fencepost.formats.file_formats import STDIN, Format, read_stop_words
 from fencepost.formats.json_elements import InvalidRowError, parse_object_text
 from fencepost.formats.subscription_files import read_subscriptions
@@ -19,8 +20,15 @@ from fencepost.formats.subscription_files import read_subscriptions
 _EXPRESSION_ID = "expression"  # the id of a subscription that is given as an expression
 
 
-def read_event(argument: str, row: int | None = None) -> dict[str, Any]:
+def read_event(
+    argument: str,
+    row: int | None = None,
+    points: PointColumns | None = None,
+    layer: str | None = None,
+) -> dict[str, Any]:
     """Read an event from JSON text, from a row of a file, or, for `-`, from standard input.
+
+    `points` and `layer` are for CSV files and GeoPackages.
 
     Raises
     ------
@@ -28,6 +36,7 @@ def read_event(argument: str, row: int | None = None) -> dict[str, Any]:
         If there is no event, or several and no `row`.
     """
     if argument.lstrip().startswith("{"):
+        check_file_options("the event", Format.GEOJSON, points, layer)
         try:
             return parse_object_text(argument.strip())
         except InvalidRowError as error:
@@ -38,7 +47,8 @@ def read_event(argument: str, row: int | None = None) -> dict[str, Any]:
             "brace; give '{\"name\": value}' in quotes, a file of events, or -"
         )
     bad: list[DeadLetter] = []
-    file = read_events(argument, bad.append, format=Format.GEOJSON if argument == STDIN else None)
+    format = Format.GEOJSON if argument == STDIN else None
+    file = read_events(argument, bad.append, format=format, points=points, layer=layer)
     event: dict[str, Any] | None = None
     for batch in file:
         for number, event_row in enumerate(batch.rows.tolist()):

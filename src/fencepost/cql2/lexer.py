@@ -68,6 +68,7 @@ _ADVICE = {
     "{": "CQL2 JSON must be the whole expression, and cannot be a part of CQL2 text",
     "|": "a disjunction is written OR; strings cannot be concatenated",
     "&": "a conjunction is written AND",
+    "~": "a pattern is written LIKE 'a%'; there are no regular expressions",
     ";": "an expression is one condition; leave the semicolon out",
     "\ufeff": "this is a byte order mark; decode the text as utf-8-sig",
 }

@@ -21,6 +21,8 @@ from fencepost.cql2.keywords import (
     FUNCTIONS,
     GEOJSON_TYPE,
     KEYWORDS,
+    advise_on_operator,
+    operator_form,
     suggest_function,
 )
 from fencepost.cql2.lexer import NUMBER_START, Cursor, Tokens, lex
@@ -65,6 +67,14 @@ def _read(text: str, tokens: Tokens) -> tuple[ParseNode, Tokens]:
 
 class _Reader(Cursor):
     """Reads expressions. Each method reads from the current token on and moves behind its node."""
+
+    def unexpected(self, expected: str) -> LanguageError:
+        """Return the error for a current token that the grammar does not expect, with advice."""
+        advice = advise_on_operator(self.name)
+        if advice is None:
+            return super().unexpected(expected)
+        seen = excerpt(self.texts[self.index])
+        return self.error_at(self.index, f"{expected} is expected here; saw {seen}; {advice}")
 
     # -------------------------------------------------------------------- operators, loose to tight
 
@@ -242,6 +252,9 @@ class _Reader(Cursor):
         if name in {"true", "false"}:
             return self.leaf(NodeKind.BOOLEAN, name == "true", token)
         word = self.texts[token]
+        form = operator_form(name) if self.name[:1] == "(" else None
+        if form is not None:
+            raise self.error_at(token, f"{word} is no function; write {form}")
         raise self.error_at(
             token,
             f"{word} is a keyword, and an attribute or a value is expected here; "

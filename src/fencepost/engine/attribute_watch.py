@@ -7,19 +7,17 @@ An attribute that only IS NULL asks for may be missing, and is never reported.
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.errors import FencepostWarning, ModelError
+from fencepost.events.nearest_names import nearest_name, point_columns
 from fencepost.events.table import EventTable
 
 SINGLE_EVENTS = 1_000
 _MAX_NAMES = 200  # of the events' attributes that are kept for suggestions
 _MAX_SHOWN = 8
-_LONGITUDES = ("lon", "lng", "long", "longitude", "x")
-_LATITUDES = ("lat", "latitude", "y")
 _STACK_LEVEL = 5  # the caller of `Matcher.match` or `Matcher.match_batch`
 
 
@@ -172,18 +170,12 @@ def missing_attributes_message(
 
 def _hint(name: str, names: Sequence[str], may_be_text: bool) -> str:
     if name in ("geometry", "geom"):
-        longitude, latitude = _first_of(_LONGITUDES, names), _first_of(_LATITUDES, names)
-        if longitude and latitude:
-            return f'give points in a column "{name}", made of "{longitude}" and "{latitude}"'
-    lower = {other.lower(): other for other in reversed(names)}
-    near = difflib.get_close_matches(name.lower(), lower, n=1)
-    if near:
-        return f'for "{name:.60}", did you mean "{lower[near[0]]:.60}"?'
+        columns = point_columns(names)
+        if columns is not None:
+            return f'give points in a column "{name}", made of "{columns[0]}" and "{columns[1]}"'
+    near = nearest_name(name, names)
+    if near is not None:
+        return f'for "{name:.60}", did you mean "{near:.60}"?'
     if may_be_text:
         return f"if {name:.60} is a text, write it in single quotes: '{name:.60}'"
     return ""
-
-
-def _first_of(candidates: Sequence[str], names: Sequence[str]) -> str | None:
-    lower = {name.lower(): name for name in names}
-    return next((lower[name] for name in candidates if name in lower), None)

@@ -7,7 +7,6 @@ values are cached, so consumers of the same table share them.
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from fencepost.events.arrow_text import find_invalid_utf8, python_values
 from fencepost.events.event_attributes import Row, attributes, row_attributes
 from fencepost.events.event_values import EventValues
 from fencepost.events.feature_tables import attribute_columns
+from fencepost.events.nearest_names import nearest_name
 from fencepost.events.times import parse_instants
 from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
@@ -266,8 +266,8 @@ class EventTable:
         """Return a column of numbers; NaN for missing values."""
         names = self.column_names
         if names is not None and name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+            near = nearest_name(name, [*names])
+            hint = f"did you mean {near!r}?" if near else f"it has {', '.join(names)}"
             raise ModelError(f"the table has no column {name!r:.60}; {hint}")
         values = self.values(name)
         try:

@@ -1,10 +1,13 @@
 """Files of events, subscriptions and matches, which the command line reads and writes.
 
+- `csv_files`: the rows of CSV files, and such rows as events with points
 - `dead_letters`: `DeadLetter`, a row that cannot be used; handlers of dead letters
 - `event_files`: `read_events`, the events of a file in batches
+- `fence_files`: `read_fences`, a subscription for each feature of a file
 - `feature_writer`: events as GeoJSON Features, and their geometries as WKB, for output files
 - `file_formats`: `Format`, by the ending of a name; opening of files; stop words
 - `file_matching`: `subscribe_file` and `match_file`, the work of `fencepost index` and `match`
+- `geopackage_files`: `GeoPackageRows`, the features of a layer of a GeoPackage in batches
 - `json_elements`: JSON objects, one at a time, from lines or from a text that is one JSON value
 - `line_batches`: the lines of a file or a pipe in batches, in bounded memory
 - `match_files`: sinks of matches: NDJSON, CSV, Parquet, GeoParquet and GeoJSON

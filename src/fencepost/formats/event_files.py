@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError
 from fencepost.events import EventTable
 from fencepost.events.event_attributes import is_feature_row
+from fencepost.formats.csv_files import CsvEvents, PointColumns
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, raise_dead_letter, shorten
 from fencepost.formats.file_formats import (
     STDIN,
@@ -23,6 +24,7 @@ from fencepost.formats.file_formats import (
     open_input,
     read_error,
 )
+from fencepost.formats.geopackage_files import GeoPackageRows
 from fencepost.formats.json_elements import (
     InvalidRowError,
     check_object,
@@ -117,20 +119,26 @@ def read_events(
     *,
     format: Format | None = None,
     columns: Collection[str] | None = None,
+    points: PointColumns | None = None,
+    layer: str | None = None,
 ) -> EventFile:
     """Open a file of events.
 
     Parameters
     ----------
     path : str or Path
-        GeoJSON, newline-delimited JSON, Parquet or GeoParquet, by the ending of its name; `-` is
-        standard input with newline-delimited JSON.
+        GeoJSON, newline-delimited JSON, Parquet, GeoParquet, GeoPackage or CSV, by the ending of
+        its name; `-` is standard input with newline-delimited JSON.
     dead_letters : callable, optional
         Called with each row that cannot be used. Left out, the first such row raises.
     format : Format, optional
         The format of the file; overrides the ending.
     columns : collection of str, optional
-        The attributes to read from a Parquet file; all columns if left out.
+        The attributes to read from a Parquet file or a GeoPackage; all columns if left out.
+    points : PointColumns, optional
+        The columns of a CSV file that hold the x and the y of points.
+    layer : str, optional
+        The layer of a GeoPackage.
 
     Raises
     ------
@@ -141,24 +149,54 @@ def read_events(
     on_dead_letter = dead_letters or raise_dead_letter
     kind = format_of(path, format)
     name = "standard input" if path == STDIN else path
+    check_file_options(name, kind, points, layer)
     if kind is Format.CSV:
-        raise FencepostError(
-            f"{name} is CSV, which does not tell numbers, times and geometries from text; give "
-            "events as GeoJSON, newline-delimited JSON, Parquet or GeoParquet"
-        )
-    if kind is Format.PARQUET:
-        file = ParquetRows(path)
-        batches = _table_batches(file, columns, on_dead_letter)
-        return EventFile(name, file.rows, batches, file.geometry, file.crs, file.names)
+        rows = CsvEvents(path, name, points)
+        csv_batches = _batches_of_csv(rows, name, on_dead_letter)
+        return EventFile(name, file_size(path), csv_batches, None, {}, rows.names)
+    if kind in (Format.PARQUET, Format.GEOPACKAGE):
+        file = ParquetRows(path) if kind is Format.PARQUET else GeoPackageRows(path, layer)
+        tables = _table_batches(file, columns, on_dead_letter)
+        return EventFile(name, file.rows, tables, file.geometry, file.crs, file.names)
     total, batches = json_batches(path, name, kind, on_dead_letter)
     return EventFile(name, total, batches, None, {})
 
 
+def check_file_options(
+    name: str, kind: Format, points: PointColumns | None, layer: str | None
+) -> None:
+    """Raise FencepostError if options are given that the format of a file does not have."""
+    if points is not None and kind is not Format.CSV:
+        raise FencepostError(
+            f"{name} is no CSV, and --x and --y name columns of a CSV file; leave them out"
+        )
+    if layer is not None and kind is not Format.GEOPACKAGE:
+        raise FencepostError(f"{name} is no GeoPackage, so it has no layers; leave out --layer")
+
+
 def _table_batches(
-    file: ParquetRows, columns: Collection[str] | None, on_dead_letter: DeadLetterHandler
+    file: ParquetRows | GeoPackageRows,
+    columns: Collection[str] | None,
+    on_dead_letter: DeadLetterHandler,
 ) -> Iterator[Batch]:
     for rows, table, done in file.readable_batches(columns, on_dead_letter):
         yield Batch(table, rows, None, done)
+
+
+def _batches_of_csv(
+    file: CsvEvents, name: str, on_dead_letter: DeadLetterHandler
+) -> Iterator[Batch]:
+    for batch in file.batches(on_dead_letter):
+        good, events = [], []
+        for row in batch.rows:
+            try:
+                events.append(file.event(row))
+                good.append(row)
+            except InvalidRowError as error:
+                on_dead_letter(DeadLetter(name, row.row, str(error), row.raw, row.line))
+        rows = np.array([row.row for row in good], np.int64)
+        lines = np.array([row.line for row in good], np.int64)
+        yield Batch(events, rows, lines, batch.done, batch.pause)
 
 
 def json_batches(

@@ -1,14 +1,19 @@
-"""`Format`: formats of files, by the ending of the name; open files; read stop words."""
+"""`Format`: formats of files, by the ending of the name; open files; read stop words.
+
+`name_advice` is the advice for a name of a column, a layer or a property that a file lacks.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
 from fencepost.errors import FencepostError
+from fencepost.events.nearest_names import nearest_name
 
 STDIN = "-"
 
@@ -20,6 +25,7 @@ class Format(StrEnum):
     NDJSON = "ndjson"
     PARQUET = "parquet"
     CSV = "csv"
+    GEOPACKAGE = "gpkg"
 
 
 class OutputFormat(StrEnum):
@@ -41,6 +47,7 @@ _ENDINGS = {
     ".geoparquet": Format.PARQUET,
     ".pq": Format.PARQUET,
     ".csv": Format.CSV,
+    ".gpkg": Format.GEOPACKAGE,
 }
 _OUTPUT_ENDINGS = {
     **dict.fromkeys(_NDJSON_ENDINGS, OutputFormat.NDJSON),
@@ -125,6 +132,13 @@ def write_error(path: Path, error: OSError) -> FencepostError:
     return FencepostError(
         f"{path} cannot be written: {error.strerror or error}; choose a folder with free space"
     )
+
+
+def name_advice(name: str, known: Sequence[str]) -> str:
+    """Return which name may be meant by one that a file lacks, and the names that it has."""
+    listed = f"has: {', '.join(known):.200}" if known else "has none"
+    near = nearest_name(name, known)
+    return f"it {listed}" if near is None else f"did you mean {near}? It {listed}"
 
 
 def read_stop_words(path: Path | None) -> list[str]:

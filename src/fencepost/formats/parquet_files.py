@@ -79,20 +79,8 @@ class ParquetRows:
     def readable_batches(
         self, columns: Collection[str] | None, on_dead_letter: DeadLetterHandler
     ) -> Iterator[tuple[NDArray[np.int64], pa.Table, int]]:
-        """Yield tables without rows of text that is not UTF-8, which become dead letters.
-
-        Each table comes with the numbers of its rows, and the number of rows read so far.
-        """
-        done = 0
-        for table in self.batches(columns):
-            rows, good, bad = split_invalid_utf8(table, table.column_names)
-            for row, reason in bad:
-                on_dead_letter(
-                    DeadLetter(self._name, done + row, reason, _raw(table.slice(row, 1)))
-                )
-            rows += done
-            done += table.num_rows
-            yield rows, good, done
+        """Yield row numbers, tables, and the number of rows read; see `readable_batches` below."""
+        return readable_batches(self.batches(columns), self._name, on_dead_letter)
 
     def _corrupt_error(self, error: Exception, done: int = 0) -> FencepostError:
         read = f" after {done:,} rows" if done else ""
@@ -101,6 +89,23 @@ class ParquetRows:
             f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be truncated "
             "or have another format: write it again, or name its format with --format"
         )
+
+
+def readable_batches(
+    tables: Iterator[pa.Table], file: str, on_dead_letter: DeadLetterHandler
+) -> Iterator[tuple[NDArray[np.int64], pa.Table, int]]:
+    """Yield tables without rows of text that is not UTF-8, which become dead letters.
+
+    Each table comes with the numbers of its rows, and the number of rows read so far.
+    """
+    done = 0
+    for table in tables:
+        rows, good, bad = split_invalid_utf8(table, table.column_names)
+        for row, reason in bad:
+            on_dead_letter(DeadLetter(file, done + row, reason, _raw(table.slice(row, 1))))
+        rows += done
+        done += table.num_rows
+        yield rows, good, done
 
 
 def _replace_views(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -25,7 +25,7 @@ from typing import IO, Any
 from fencepost.atomic_replace import atomic_write
 from fencepost.errors import StoreError
 from fencepost.events.times import format_instant
-from fencepost.store.database import DATABASE_FILE, MIGRATIONS, Database
+from fencepost.store.database import DATABASE_FILE, MIGRATIONS, Database, require_database
 
 _FORMAT = 1
 _CHUNK = 1 << 20
@@ -83,15 +83,14 @@ def export_backup(folder: Path, out: Path, now: int, *, replace: bool = False) -
     Raises
     ------
     StoreError
-        If the folder holds no database, or if `out` exists and `replace` is false.
+        If there is no folder, or no database in it, or if `out` exists and `replace` is false.
     """
-    if not (folder / DATABASE_FILE).is_file():
-        raise StoreError(f"{folder} holds no database; name the folder that `serve --data` has")
+    database = require_database(folder)
     if out.exists() and not replace:
         raise StoreError(f"{out} already exists; give --replace, or name another file")
     copy = out.parent / f".{out.name}.{os.getpid()}.db"
     try:
-        with closing(sqlite3.connect(folder / DATABASE_FILE, timeout=30)) as connection:
+        with closing(sqlite3.connect(database, timeout=30)) as connection:
             connection.execute("VACUUM INTO ?", (str(copy),))
         with closing(sqlite3.connect(copy)) as connection:
             schema, counts = _schema(connection), _counts(connection)
@@ -104,7 +103,7 @@ def export_backup(folder: Path, out: Path, now: int, *, replace: bool = False) -
             with copy.open("rb") as source, gzip.GzipFile("", "wb", 6, file, mtime=0) as target:
                 shutil.copyfileobj(source, target, _CHUNK)
     except sqlite3.Error as error:
-        raise StoreError(f"{folder / DATABASE_FILE} cannot be copied: {error}") from error
+        raise StoreError(f"{database} cannot be copied: {error}") from error
     except OSError as error:
         raise StoreError(f"{out} cannot be written: {error.strerror}; name another file") from error
     finally:

@@ -150,6 +150,20 @@ _MAX_IDLE_READERS = 8
 _AUTOCHECKPOINT_PAGES = 16_384
 
 
+def require_database(folder: Path) -> Path:
+    """Return the path of a folder's database, which exists.
+
+    Raises
+    ------
+    StoreError
+        If there is no such folder, or no database in it.
+    """
+    if (folder / DATABASE_FILE).is_file():
+        return folder / DATABASE_FILE
+    problem = f"{folder} holds no database" if folder.exists() else f"there is no folder {folder}"
+    raise StoreError(f"{problem}; name the folder that `serve --data` has")
+
+
 class Database:
     """A SQLite database in a folder, in WAL mode: a commit is on disk when it returns.
 

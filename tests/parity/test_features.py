@@ -224,7 +224,7 @@ def test_files_agree_with_the_command_and_on_spark(
     assert match_on_spark(spark, fps.read_events(spark, path), tmp_path) == expected(kinds)
 
 
-def test_csv_agrees_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_csv_agrees_with_the_command_and_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = write_csv("any", tmp_path)
     attributes = [
         {**feature, "properties": {"m": feature["properties"]["m"], "row": row}}
@@ -232,6 +232,7 @@ def test_csv_agrees_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     ]
     found = match_on_spark(spark, fps.read_events(spark, path), tmp_path)
     assert found == match_batch(attributes)
+    assert match_by_command(path, tmp_path) == found
 
 
 def test_arrow_tables_agree_on_spark(spark: SparkSession, tmp_path: Path) -> None:

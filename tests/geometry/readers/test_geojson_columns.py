@@ -15,6 +15,7 @@ from fencepost.geometry.readers.geojson_columns import (
     geojson_values,
     is_geojson,
     native_geometries,
+    parts_by_type,
 )
 
 RING = [[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 0.0]]
@@ -122,3 +123,17 @@ def test_random_geometries_survive_json() -> None:
     mappings = [json.loads(text) for text in shapely.to_geojson([*points, *points.tolist()])]
     rows = [{**m, "coordinates": [repr(v) for v in m["coordinates"]]} for m in mappings]
     assert_read_alike(pa.array(rows), mappings)
+
+
+def test_each_type_is_a_part() -> None:
+    mappings: list[Any] = [POINT, POLYGON, None, {"type": "Point", "coordinates": [3.0, 4.0]}]
+    texts = [
+        m and {**m, "coordinates": [json.dumps(item) for item in m["coordinates"]]}
+        for m in mappings
+    ]
+    parts = [(rows.tolist(), part) for rows, part in parts_by_type(pa.array(texts))]
+    assert [rows for rows, _ in parts] == [[0, 3], [1, 2]]
+    assert all(native_geometries(part) is not None for _, part in parts)
+    assert [geojson_values(part) for _, part in parts] == [
+        [mappings[row] for row in rows] for rows, _ in parts
+    ]

@@ -31,6 +31,7 @@ from fencepost.geometry.readers.geojson_columns import (
     geojson_values,
     is_geojson,
     native_geometries,
+    parts_by_type,
 )
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
@@ -43,6 +44,7 @@ from fencepost.geometry.readers.raw_shapes import (
     concatenate_shapes,
     drop_bad_rows,
     read_boxes,
+    reorder_shapes,
 )
 from fencepost.geometry.readers.shapely_objects import Objects, parse_wkt, read_shapely
 from fencepost.geometry.readers.wkb import read_wkb_column
@@ -102,8 +104,16 @@ def read_arrow(values: Any) -> RawShapes:
 
 
 def _read_geojson_chunk(chunk: pa.Array) -> RawShapes:
-    native = native_geometries(chunk)
-    return read_mappings(geojson_values(chunk)) if native is None else _read_chunk(*native)
+    """Read the geometries of each type together."""
+    pieces, order = [], []
+    for rows, part in parts_by_type(chunk):
+        native = native_geometries(part)
+        piece = read_mappings(geojson_values(part)) if native is None else _read_chunk(*native)
+        pieces.append(piece)
+        order.append(rows)
+    if len(pieces) == 1:
+        return pieces[0]
+    return reorder_shapes(concatenate_shapes(pieces), np.argsort(np.concatenate(order)))
 
 
 def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:

@@ -1,18 +1,20 @@
 """GeoJSON geometries in Arrow columns: a struct with the members `type` and `coordinates`.
 
-A column of one geometry type is converted to GeoArrow, and read without a Python object for any
-row. Where geometry types differ, their coordinates nest differently. Spark then infers text for the
-coordinates, or for the lists in which they differ: the JSON of each. That JSON is parsed here.
+Where geometry types differ, their coordinates nest differently. Spark then infers text for the
+coordinates, or for the lists in which they differ: the JSON of each. That JSON is parsed here. The
+geometries of one type are converted to GeoArrow, which is read without a loop over rows.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 _NATIVE = {
     "Point": ("geoarrow.point", 0),
@@ -44,6 +46,29 @@ def geojson_values(array: pa.Array) -> list[Any]:
         if value is not None:
             value["coordinates"] = parsed
     return values
+
+
+def parts_by_type(array: pa.StructArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
+    """Yield the rows of each geometry type, and their geometries; null joins one of the types."""
+    kinds = _member(array, "type").dictionary_encode().indices
+    codes = pc.fill_null(kinds, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes[array.is_null().to_numpy(zero_copy_only=False)] = codes.max(initial=-1)
+    for code in np.unique(codes).tolist():
+        rows = np.flatnonzero(codes == code)
+        yield rows, _with_numbers(array if len(rows) == len(array) else array.take(pa.array(rows)))
+
+
+def _with_numbers(array: pa.StructArray) -> pa.StructArray:
+    """Return geometries whose coordinates are lists of numbers, if their JSON allows it."""
+    coordinates = _member(array, "coordinates")
+    if not _holds_text(coordinates.type):
+        return array
+    try:
+        parsed = pa.array(_parse(_json_texts(coordinates).to_pylist()))
+    except (pa.ArrowException, OverflowError):
+        return array
+    members = [_member(array, "type"), parsed]
+    return pa.StructArray.from_arrays(members, ["type", "coordinates"], mask=array.is_null())
 
 
 def native_geometries(array: pa.StructArray) -> tuple[pa.Array, str] | None:

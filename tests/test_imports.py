@@ -230,7 +230,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "engine.merge_policy",
             "engine.storage.segment_files",
             "spark.indexes.partition_cuts",
-            "spark.indexes.subscription_rows",
+            "spark.indexes.subscription_reader",
             "spark.indexes.build_tasks",
         },
     ),

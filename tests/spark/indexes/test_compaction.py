@@ -25,7 +25,7 @@ from fencepost.engine.storage.segment_files import open_segments
 from fencepost.spark.indexes import build_tasks, compaction
 from fencepost.spark.indexes.compaction import OutputPiece, RewriteTask, SampleTask, choose_merges
 from fencepost.spark.indexes.partition_cuts import PartitionKeys, choose_partitioning
-from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, SubscriptionReader
+from fencepost.spark.indexes.subscription_reader import SubscriptionLayout, SubscriptionReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

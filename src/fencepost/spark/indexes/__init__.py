@@ -7,5 +7,5 @@
 - `index_folders`: the folder of an index, local or in an object store
 - `partition_cuts`: assigns subscriptions to parts, by where they lie
 - `simplification`: `simplify`, which simplifies subscriptions and finds which one covers another
-- `subscription_rows`: reads rows of a subscription table into a matcher
+- `subscription_reader`: reads rows of a subscription table into a matcher
 """

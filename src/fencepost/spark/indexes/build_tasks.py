@@ -27,7 +27,7 @@ from fencepost.geometry.space import Space
 from fencepost.spark.indexes import partition_cuts
 from fencepost.spark.indexes.index_folders import folder_of
 from fencepost.spark.indexes.partition_cuts import partition_keys
-from fencepost.spark.indexes.subscription_rows import SubscriptionReader, with_names_as_text
+from fencepost.spark.indexes.subscription_reader import SubscriptionReader, with_names_as_text
 from fencepost.spark.matches import part_routing
 
 DELETED = "fencepost_deleted"

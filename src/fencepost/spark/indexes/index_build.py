@@ -45,7 +45,7 @@ from fencepost.spark.indexes.partition_cuts import (
     PartitionKeys,
     choose_partitioning,
 )
-from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, SubscriptionReader
+from fencepost.spark.indexes.subscription_reader import SubscriptionLayout, SubscriptionReader
 from fencepost.spark.matches import part_routing
 from fencepost.spark.matches.match_frames import (
     DUPLICATE_REASON,

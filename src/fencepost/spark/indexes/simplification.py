@@ -20,7 +20,7 @@ from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import Space, parse_space
 from fencepost.spark.feature_frames import attribute_frame
-from fencepost.spark.indexes.subscription_rows import SubscriptionLayout, with_names_as_text
+from fencepost.spark.indexes.subscription_reader import SubscriptionLayout, with_names_as_text
 from fencepost.spark.matches.match_frames import (
     DUPLICATE_REASON,
     duplicate_ids,

@@ -11,8 +11,8 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.spark.indexes.subscription_rows import SubscriptionLayout as Layout
-from fencepost.spark.indexes.subscription_rows import SubscriptionReader
+from fencepost.spark.indexes.subscription_reader import SubscriptionLayout as Layout
+from fencepost.spark.indexes.subscription_reader import SubscriptionReader
 
 SCHEMA = pa.schema(
     [

@@ -217,7 +217,7 @@ def _match_and_write(
     from pyspark.sql import functions as F
 
     from fencepost import spark as fps
-    from fencepost.spark.sources.event_tables import escape_globs
+    from fencepost.spark.sources.event_frames import escape_globs
 
     matches_and_letters = fps.match(events, index, columns or None, how=how, dead_letters=True)
     staged = out.parent / f".{out.name}-staged"

@@ -6,8 +6,8 @@
   metadata
 - `event_clock`: `Clock`: the newest event time, the numbers of events, and which are too late
 - `event_hulls`: `Location`: the convex hull of an event; `holds`: exact predicates on two of them
-- `event_tables`: The events of a table, read and matched for a detector
-- `event_values`: The time, the id and the location of an event, read from its attributes
+- `event_matching`: The events of a table, read and matched for a detector
+- `event_parsing`: The time, the id and the location of an event, read from its attributes
 - `join_plan`: `Join`: in which order, and by which conditions, members are joined
 - `joiner`: `Joiner`: joins each event with the live members, and keeps it for later events
 - `live_members`: `LiveMembers`: items that may still be part of a detection, by pool, place and

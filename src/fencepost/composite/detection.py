@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from fencepost.composite.event_values import is_too_wide
+from fencepost.composite.event_parsing import is_too_wide
 from fencepost.events.times import format_instant
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls

@@ -12,8 +12,8 @@ import numpy as np
 from fencepost.composite import detector_state
 from fencepost.composite.detection import Detection
 from fencepost.composite.event_clock import Clock
-from fencepost.composite.event_tables import MatchedEvent, match_events
-from fencepost.composite.event_values import (
+from fencepost.composite.event_matching import MatchedEvent, match_events
+from fencepost.composite.event_parsing import (
     AttributeNames,
     check_location,
     parse_id,

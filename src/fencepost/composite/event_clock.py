@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencepost.composite.event_values import MAX_DURATION_NS, MAX_TIME_NS, duration_ns
+from fencepost.composite.event_parsing import MAX_DURATION_NS, MAX_TIME_NS, duration_ns
 
 _LATE = "too late: {:,.3f} s behind the newest event, and the lateness is {:,.3f} s"
 

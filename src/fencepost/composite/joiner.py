@@ -7,7 +7,7 @@ from itertools import chain
 
 from fencepost.composite.detection import Detection, Points
 from fencepost.composite.event_clock import Clock
-from fencepost.composite.event_values import MAX_DURATION_NS, is_too_wide
+from fencepost.composite.event_parsing import MAX_DURATION_NS, is_too_wide
 from fencepost.composite.join_plan import Join, PartialMatches
 from fencepost.composite.live_members import Floats, Key, LiveMembers
 from fencepost.composite.pair_join_plan import PairJoinPlan, plan_pair_join

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fencepost.composite.event_hulls import Location, holds
-from fencepost.composite.event_values import duration_ns
+from fencepost.composite.event_parsing import duration_ns
 from fencepost.composite.join_plan import EVERYWHERE, Join, coordinate_distance, reach
 from fencepost.composite.live_members import Floats, LiveMembers
 from fencepost.composite.member_conditions import MemberCondition

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.parquet_sink import write_matches, written_files
     from fencepost.spark.sinks.sink_messages import messages_of
     from fencepost.spark.sinks.webhook_sink import send_webhooks
-    from fencepost.spark.sources.event_tables import read_events
+    from fencepost.spark.sources.event_frames import read_events
     from fencepost.spark.sources.json_payloads import EventsAndDeadLetters, events_of
     from fencepost.spark.sources.mqtt_source import read_mqtt
     from fencepost.spark.stateful.detection_frames import detect
@@ -68,7 +68,7 @@ _load = lazy_getattr(
         "indexes.index_build": ["BuiltIndex", "build_index"],
         "stateful.detection_frames": ["detect"],
         "matches.match_frames": ["MatchPlan", "match", "plan"],
-        "sources.event_tables": ["read_events"],
+        "sources.event_frames": ["read_events"],
         "sources.mqtt_source": ["read_mqtt"],
         "sources.json_payloads": ["EventsAndDeadLetters", "events_of"],
         "matches.stream_progress": ["Progress", "ProgressListener", "progress_of"],

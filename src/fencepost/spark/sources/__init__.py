@@ -1,6 +1,6 @@
 """Sources of events, most of them streams.
 
-- `event_tables`: `read_events`, which reads a file or a folder of events
+- `event_frames`: `read_events`, which reads a file or a folder of events
 - `json_payloads`: `events_of`, which reads JSON payloads as columns
 - `mqtt_client`: MQTT clients, from the options of a source or sink
 - `mqtt_receiver`: `Receiver`, which writes an MQTT broker's messages to a spool

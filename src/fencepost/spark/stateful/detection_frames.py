@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
-from fencepost.composite.event_tables import MatchedEvent, match_events
-from fencepost.composite.event_values import AttributeNames, duration_ns
+from fencepost.composite.event_matching import MatchedEvent, match_events
+from fencepost.composite.event_parsing import AttributeNames, duration_ns
 from fencepost.composite.join_plan import EVERYWHERE, reach
 from fencepost.composite.model import Composite
 from fencepost.engine.matcher import Matcher

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.composite.event_values import (
+from fencepost.composite.event_parsing import (
     MAX_TIME_NS,
     AttributeNames,
     check_location,

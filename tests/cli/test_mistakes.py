@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import geopandas
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 from typer.testing import CliRunner
@@ -36,6 +39,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zones = geopandas.GeoDataFrame({"name": ["a"]}, geometry=[shapely.box(0, 0, 4, 4)], crs=4326)
     Path("zones.geojson").write_text(zones.to_json(drop_id=True))
     Path("bad.gpkg").write_text("nonsense")
+    features = pa.Table.from_pylist(json.loads(zones.to_json())["features"])
+    pq.write_table(features, "features.parquet")
     zones.to_parquet("zones.parquet")
     zones.to_file("zones.gpkg")
     zones.to_file("two.gpkg", layer="roads")
@@ -132,6 +137,8 @@ COMMANDS = {
     # Fences
     f"index zones.geojson {X}": "none of the 1 subscriptions can be used; the first: "
     f"zones.geojson, row 0: it has no expression; {OPTION}",
+    f"index features.parquet {X}": "none of the 1 subscriptions can be used; the first: "
+    f"features.parquet, row 0: it has no expression; {OPTION}",
     f"index zones.gpkg {X}": f"zones.gpkg is a GeoPackage, which holds no expressions; {OPTION}",
     f"index zones.parquet {X}": "zones.parquet has no column id and no expression; it has: name, "
     f"geometry; {COLUMNS}; {OPTION}",

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
+from fencepost.events.feature_tables import columns_to_read
 from fencepost.extras import requires_extra
 from fencepost.formats.dead_letters import DeadLetterHandler
 from fencepost.formats.file_formats import STDIN, name_advice, open_input
@@ -88,8 +89,9 @@ class GeoPackageRows:
                         table = table.rename_columns(
                             [self._final_name(name) for name in table.column_names]
                         )
-                    chosen = [n for n in table.column_names if columns is None or n in columns]
-                    yield table.select(chosen or table.column_names[:1])
+                    names = table.column_names
+                    chosen = names if columns is None else columns_to_read(names, columns)
+                    yield table.select(chosen or names[:1])
                     done += batch.num_rows
         except (self._pyogrio.errors.DataSourceError, pa.ArrowException) as error:
             raise self._corrupt_error(error, done) from error

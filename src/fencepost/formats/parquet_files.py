@@ -32,6 +32,8 @@ class ParquetRows:
 
     Attributes
     ----------
+    name : str
+        The name of the file in messages.
     rows : int
         The number of rows.
     names : list of str
@@ -41,7 +43,7 @@ class ParquetRows:
     """
 
     def __init__(self, path: str) -> None:
-        self._name = "standard input" if path == STDIN else path
+        self.name = "standard input" if path == STDIN else path
         try:
             if path == STDIN:
                 self._file = pq.ParquetFile(pa.BufferReader(open_input(path).read()))
@@ -55,7 +57,7 @@ class ParquetRows:
         schema = self._file.schema_arrow
         self.rows: int = self._file.metadata.num_rows
         self.names: list[str] = schema.names
-        self._geo = geo_metadata(schema, self._name)
+        self._geo = geo_metadata(schema, self.name)
         self.geometry: str | None = self._geo.get("primary_column")
         self._column_metadata: dict[str, Any] = self._geo.get("columns", {}).get(self.geometry, {})
 
@@ -80,13 +82,13 @@ class ParquetRows:
         self, columns: Collection[str] | None, on_dead_letter: DeadLetterHandler
     ) -> Iterator[tuple[NDArray[np.int64], pa.Table, int]]:
         """Yield row numbers, tables, and the number of rows read; see `readable_batches` below."""
-        return readable_batches(self.batches(columns), self._name, on_dead_letter)
+        return readable_batches(self.batches(columns), self.name, on_dead_letter)
 
     def _corrupt_error(self, error: Exception, done: int = 0) -> FencepostError:
         read = f" after {done:,} rows" if done else ""
         reason = " ".join(str(error).split())
         return FencepostError(
-            f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be truncated "
+            f"{self.name} cannot be read as Parquet{read} ({reason:.200}); it may be truncated "
             "or have another format: write it again, or name its format with --format"
         )
 

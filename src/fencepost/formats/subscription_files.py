@@ -22,6 +22,7 @@ from fencepost.formats.parquet_files import ParquetRows
 REQUIRED_COLUMNS = ("id", "expression")
 COLUMNS = (*REQUIRED_COLUMNS, "subscriber", "expires")
 _FENCE_ADVICE = "to make a fence of each geometry, give `fencepost index` the option --relation"
+_NO_EXPRESSION = f"it has no expression; {_FENCE_ADVICE}"
 _COMMA_ADVICE = (
     'put an expression that has a comma in quotes, as in "S_DWITHIN(place, POINT(1 2), 3)"'
 )
@@ -122,15 +123,18 @@ def _from_objects(
     for number, value in enumerate(batch.events):
         row = int(batch.rows[number])
         line = None if batch.lines is None else int(batch.lines[number])
-        properties = value.get("properties")
-        if value.get("type") == "Feature" and isinstance(properties, dict):
-            if "expression" not in properties and value.get("geometry") is not None:
-                reason = f"it has no expression; {_FENCE_ADVICE}"
-                on_dead_letter(DeadLetter(name, row, reason, _raw(value), line))
-                continue
-            value = _values_of_feature(value)
-        rows.append(subscription_row(value, row, line, _raw(value)))
+        is_feature = value.get("type") == "Feature" and isinstance(value.get("properties"), dict)
+        values = _values_of_feature(value) if is_feature else value
+        if is_feature and _is_fence(value):
+            on_dead_letter(DeadLetter(name, row, _NO_EXPRESSION, _raw(values), line))
+        else:
+            rows.append(subscription_row(values, row, line, _raw(values)))
     return rows, batch.done
+
+
+def _is_fence(feature: Mapping[str, Any]) -> bool:
+    """Return whether a Feature has a place but no expression, as a fence may have."""
+    return feature.get("geometry") is not None and "expression" not in (feature["properties"] or {})
 
 
 def _values_of_feature(feature: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,8 +154,12 @@ def _from_tables(
         numbered = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
         rows = []
         for number, columns in numbered:
-            values = _values_of_feature(columns) if is_feature_row(columns) else columns
-            rows.append(subscription_row(values, number, None, _raw(values)))
+            is_feature = is_feature_row(columns)
+            values = _values_of_feature(columns) if is_feature else columns
+            if is_feature and _is_fence(columns):
+                on_dead_letter(DeadLetter(file.name, number, _NO_EXPRESSION, _raw(values)))
+            else:
+                rows.append(subscription_row(values, number, None, _raw(values)))
         yield rows, done
 
 

@@ -14,7 +14,7 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.engine import Matcher
-from fencepost.errors import FencepostError, IndexingError, ModelError
+from fencepost.errors import FencepostError, FencepostWarning, IndexingError, ModelError
 from tests.waiting import WAIT_S
 
 if TYPE_CHECKING:
@@ -111,6 +111,21 @@ def test_no_columns_kept_and_none_requested(spark: SparkSession, tmp_path: Path)
     always.subscribe("always", "TRUE")
     always.save(tmp_path / "index")
     assert fps.match(frame(spark), tmp_path / "index", columns=[]).count() == len(ROWS)
+
+
+def test_attributes_that_no_event_has_are_named(spark: SparkSession, index: Path) -> None:
+    events = spark.createDataFrame([(1, "a", [])], "number long, s string, l array<string>")
+    message = (
+        'no event of the DataFrame has the attributes "g", "n", "t", "w", which subscriptions '
+        "name; events have number, s, l"
+    )
+    with pytest.warns(FencepostWarning) as caught:
+        fps.match(events, index)
+    assert [str(warning.message) for warning in caught] == [message]
+    assert caught[0].filename == __file__
+    with pytest.raises(ModelError) as error:
+        fps.match(events, index, strict=True)
+    assert str(error.value) == message
 
 
 def test_invalid_columns(spark: SparkSession, index: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -28,8 +29,9 @@ from fencepost.cli import client_commands as client
 from fencepost.cli import file_commands
 from fencepost.cli import server_commands as serving
 from fencepost.cli.spark_commands import app as spark
+from fencepost.cli.terminal import print_warning
 from fencepost.cli.warmup_command import warmup
-from fencepost.errors import FencepostError
+from fencepost.errors import FencepostError, FencepostWarning
 from fencepost.extras import requires_extra
 
 
@@ -132,6 +134,15 @@ Seed = Annotated[
 
 def main() -> None:
     """Run the command line; the entry point of the `fencepost` script."""
+    show_other = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, FencepostWarning):
+            print_warning(f"warning: {message}")
+        else:
+            show_other(message, category, *place, **more)
+
+    warnings.showwarning = show
     app(prog_name="fencepost")
 
 

@@ -75,12 +75,16 @@ class AttributeWatch:
                 return
         self._single_events += len(table)
 
+    def see_names(self, names: Iterable[str]) -> None:
+        """Look at the names of attributes that all events have, and report nothing."""
+        self._see(names)
+
     def message(self, subject: str, more_names: Iterable[str] = ()) -> str:
-        """Return the message about what is pending; empty if nothing is, or there was no event.
+        """Return the message about what is pending; empty if nothing is.
 
         more_names : attributes that events have beside those that were seen.
         """
-        if not self.pending or not self._single_events:
+        if not self.pending:
             return ""
         names = dict.fromkeys([*self._names, *more_names])
         return self._message(subject, self.pending, [*names])

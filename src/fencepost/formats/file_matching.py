@@ -129,8 +129,9 @@ def match_file(
     else:
         _match_in_threads(run, file, threads, progress)
     sink.close()
-    run.totals.attributes_not_found = sorted(run.watch.pending) if run.totals.events else []
-    run.totals.warning = run.watch.message(f"no event of {file.name}", file.names)
+    if run.totals.events:
+        run.totals.attributes_not_found = sorted(run.watch.pending)
+        run.totals.warning = run.watch.message(f"no event of {file.name}", file.names)
     run.totals.seconds = time.perf_counter() - started
     return run.totals
 

@@ -65,6 +65,16 @@ def has_features(rows: DataFrame) -> bool:
     return isinstance(kind, StringType | NullType) and isinstance(properties, StructType | MapType)
 
 
+def attribute_names(rows: DataFrame) -> list[str] | None:
+    """Return the names of the attributes of the rows; None if the schema does not tell."""
+    if not has_features(rows):
+        return rows.columns
+    types = _property_types(rows)
+    if not isinstance(types, dict):
+        return None
+    return [*feature_names(types)]
+
+
 def with_properties(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     """Return a DataFrame of Features with more columns: those properties among some names."""
     from pyspark.sql import functions as F

@@ -13,6 +13,7 @@ every row.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.engine import Pairs, match_pairs
+from fencepost.engine import AttributeWatch, ColumnRegistry, Pairs, match_pairs
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.storage.manifest import Manifest, SegmentEntry
-from fencepost.errors import IndexingError, ModelError
-from fencepost.spark.feature_frames import columns_of_attributes, with_properties
+from fencepost.errors import FencepostWarning, IndexingError, ModelError
+from fencepost.spark.feature_frames import (
+    attribute_names,
+    columns_of_attributes,
+    with_properties,
+)
 from fencepost.spark.indexes.index_folders import folder_of
 from fencepost.spark.matches.observed_metrics import ObservedMatch
 
@@ -127,6 +132,7 @@ def match(
     *,
     how: str = "auto",
     dead_letters: bool = False,
+    strict: bool = False,
 ) -> DataFrame:
     """Return the pairs of events and subscriptions that match.
 
@@ -151,6 +157,9 @@ def match(
     dead_letters : bool
         If true, an event that cannot be read becomes a row without a subscription but with a
         `reason`; otherwise it raises an error.
+    strict : bool
+        Whether an attribute that subscriptions name, and that the events do not have, is an error;
+        otherwise it is a `FencepostWarning`.
 
     Returns
     -------
@@ -166,7 +175,9 @@ def match(
     folder = folder_of(str(path))
     manifest = folder.manifest()
     match_plan = _plan(folder.name, manifest, how)
-    requested = manifest.event_columns().all_attributes()
+    event_columns = manifest.event_columns()
+    _report_missing(event_columns, attribute_names(events), strict)
+    requested = event_columns.all_attributes()
     # A stream may outlive this index, and a later version may refer to any column. At least one
     # column is sent, because batches without columns have no rows.
     read = columns_of_attributes(events, requested)
@@ -205,6 +216,19 @@ def match(
         )
         matches = matches.toDF(*kept_columns, *added)
     return matches if observed is None else observed.matches(matches)
+
+
+def _report_missing(columns: ColumnRegistry, names: list[str] | None, strict: bool) -> None:
+    """Report attributes that subscriptions name and the events do not have."""
+    if names is None:
+        return
+    watch = AttributeWatch(columns)
+    watch.see_names(names)
+    message = watch.message("no event of the DataFrame")
+    if message and strict:
+        raise ModelError(message)
+    if message:
+        warnings.warn(message, FencepostWarning, stacklevel=3)
 
 
 def _kept_columns(

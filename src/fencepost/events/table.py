@@ -502,8 +502,13 @@ def _as_arrow(source: object) -> pa.Table | None:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
-    if hasattr(source, "__arrow_c_stream__") and not is_pandas(source):
-        return pa.table(source)  # polars, DuckDB and others
+    if hasattr(source, "__arrow_c_stream__") and not is_pandas(source):  # polars, DuckDB, others
+        try:
+            return pa.table(source)
+        except pa.ArrowInvalid:  # the stream has values of one type, not rows
+            raise ModelError(
+                f"a {type(source).__name__} is no table of events; {_NO_TABLE}"
+            ) from None
     if not _is_frame(source):
         return None
     frame: Any = source

@@ -209,13 +209,19 @@ def match(
         routed = _routed_to_parts(numbered_events, job, max(match_plan.parts, 1))
         matches = routed.mapInArrow(_PartMatchTask(job), schema)
     if not with_subscriber:
-        renamed = plain_names(len(result_columns) + len(kept_columns))
-        id = renamed[len(kept_columns)]
-        matches = matches.toDF(*renamed).select(
-            *renamed[: len(kept_columns)], id, id, *renamed[len(kept_columns) + 1 :]
-        )
-        matches = matches.toDF(*kept_columns, *added)
+        matches = _with_ids_as_subscribers(matches, kept_columns, added)
     return matches if observed is None else observed.matches(matches)
+
+
+def _with_ids_as_subscribers(
+    matches: DataFrame, kept_columns: Sequence[str], added: Sequence[str]
+) -> DataFrame:
+    """Return matches with the column of subscribers, which workers left out: it repeats the ids."""
+    position = len(kept_columns)
+    names = plain_names(len(matches.columns))
+    id = names[position]
+    matches = matches.toDF(*names).select(*names[:position], id, id, *names[position + 1 :])
+    return matches.toDF(*kept_columns, *added)
 
 
 def _report_missing(columns: ColumnRegistry, names: list[str] | None, strict: bool) -> None:

@@ -62,7 +62,7 @@ def methods(
 
 def build_matcher(subscribe: Callable[[Matcher], None]) -> Matcher:
     """Return a compacted matcher with the subscriptions that `subscribe` adds."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     subscribe(matcher)
     matcher.compact()
     return matcher

@@ -71,7 +71,7 @@ def build(subscriptions: str, index: Path) -> None:
     from fencepost import Matcher
 
     table = pq.read_table(subscriptions)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(
         table["id"].combine_chunks(),
         regions={"geometry": (table["area"].combine_chunks(), "S_INTERSECTS")},

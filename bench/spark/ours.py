@@ -55,6 +55,7 @@ def build(spark: SparkSession, files: CityFiles, index: Path, parts: int | None 
         keywords={"text": "words"},
         equals={"kind": "kind"},
         parts=parts,
+        space="planar",
     )
 
 

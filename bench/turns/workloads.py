@@ -45,7 +45,7 @@ def stars(rng: np.random.Generator, count: int, cover: float) -> list[shapely.Po
 def fences(count: int) -> Iterator[tuple[str, Work]]:
     """Yield work on points in polygons."""
     rng = np.random.default_rng(count)
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     polygons = stars(rng, count, 2.0)
     matcher.subscribe_columns(_ids(count), regions={"geometry": (polygons, "S_INTERSECTS")})
     points = rng.random((50_000, 2))
@@ -55,7 +55,7 @@ def fences(count: int) -> Iterator[tuple[str, Work]]:
 def taxi(count: int) -> Iterator[tuple[str, Work]]:
     """Yield work on a distance and two strings."""
     rng = np.random.default_rng(count)
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     kinds = [f"k{n}" for n in rng.integers(0, 5, count).tolist()]
     states = [f"s{n}" for n in rng.integers(0, 4, count).tolist()]
     matcher.subscribe_columns(
@@ -74,7 +74,7 @@ def taxi(count: int) -> Iterator[tuple[str, Work]]:
 def words(count: int) -> Iterator[tuple[str, Work]]:
     """Yield work on keywords and a rectangle."""
     rng = np.random.default_rng(count)
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     vocabulary = rng.zipf(1.2, (count, 3)) % 20_000
     corners = rng.random((count, 2))
     boxes = np.hstack((corners, corners + rng.random((count, 2)) / 20 + 1e-3))
@@ -112,7 +112,7 @@ def texts(count: int) -> Iterator[tuple[str, Work]]:
     }
 
     def load() -> fp.Matcher:
-        loaded = fp.Matcher()
+        loaded = fp.Matcher(space="planar")
         loaded.subscribe_many(rows)
         return loaded
 

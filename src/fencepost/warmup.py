@@ -22,6 +22,7 @@ from fencepost.engine.index_registry import INDEXES
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.relate import relate_pairs
 from fencepost.engine.simplify import simplify_many
+from fencepost.geometry.space import Space
 from fencepost.kernels.runtime.compile_session import compiled_kernels
 from fencepost.papers.regions.adapter import relate_by_samples
 from fencepost.papers.spatiotextual.trees import build
@@ -30,7 +31,7 @@ from fencepost.tracking.tracker import Tracker
 
 Step = tuple[str, Callable[[], None]]
 
-_SPACES = ("planar", "wgs84")
+_SPACES = tuple(Space)
 _NOON = "2024-05-01T12:00:00Z"
 _SHAPES = {
     "point": "POINT (1 1)",
@@ -137,7 +138,7 @@ def _match(matcher: Matcher) -> None:
 
 def _tables() -> None:
     """Match words in texts and lists, and sort pairs of events and subscriptions."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id in ("a", "b"):
         matcher.subscribe(id, "A_CONTAINS(words, ('storm')) AND A_CONTAINS(text, ('storm'))")
     _match(matcher)
@@ -174,7 +175,7 @@ def _segments() -> None:
 
 def _regions_alone() -> None:
     """Match one event where all subscriptions are regions."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     region = f"S_INTERSECTS(place, {_SHAPES['triangle']})"
     matcher.subscribe_many([{"id": str(k), "expression": region} for k in range(_MANY)])
     matcher.match({"place": _SHAPES["point"]})
@@ -189,21 +190,21 @@ def _city() -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
 
 def _city_at_once() -> None:
     rows, events = _city()
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_many(rows)
     matcher.match_batch(pa.Table.from_pylist(events))
 
 
 def _city_one_by_one() -> None:
     rows, events = _city()
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for row in rows[:: len(rows) // _MANY]:
         matcher.subscribe(row["id"], row["expression"])
     matcher.match_batch(pa.Table.from_pylist(events))
 
 
 def _columns() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     words = {"text": [["storm", "hail"]] * _MANY}
     values: dict[str, list[object]] = {"s": ["a"] * _MANY, "n": [2] * _MANY}
     places = {"place": (np.tile([0.0, 0.0, 2.0, 2.0], (_MANY, 1)), "S_INTERSECTS")}
@@ -278,7 +279,7 @@ def _relations() -> None:
         relate_pairs(shapes, [shape] * len(shapes))
     relate_pairs(np.array([[0.0, 0.0, 2.0, 2.0]]), np.array([[1.0, 1.0, 3.0, 3.0]]))
     table = pa.table({"id": ["a"], "place": [_wkb_point()]})
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("a", "EH_INSIDE(place, BBOX(0, 0, 4, 4))")
     matcher.match_batch(table)
     matcher.match({"place": _INVALID_AREA})
@@ -302,7 +303,7 @@ def _distances() -> None:
 
 
 def _published(name: str) -> None:
-    matcher = Matcher(index=name)
+    matcher = Matcher(index=name, space="planar")
     for id, expression in _expressions().items():
         matcher.subscribe(id, expression)
     for event in _events():

@@ -328,7 +328,7 @@ def test_expressions_are_added_in_parts(
     subscriptions: mixed_workload.Subscriptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mixed_workload, "_CHUNK_ROWS", 70)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     subscriptions.subscribe(matcher)
     assert len(matcher) == 300
     assert matcher.expression("299") == next(subscriptions.expressions(299, 300))

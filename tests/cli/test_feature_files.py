@@ -83,7 +83,7 @@ class TestFences:
         is_near = relation in {"S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE", "S_ALLWITHIN"}
         distance = ["--distance", 2.5] if is_near else []
         fences = index_of("--relation", relation.lower(), "--id", "name", *distance)
-        expected = Matcher()
+        expected = Matcher(space="planar")
         for zone in ZONES:
             text = shapely.geometry.shape(zone["geometry"]).wkt
             bound = ", 2.5" if is_near else ""

@@ -400,7 +400,7 @@ MESSAGES = [
 
 def best(events: list[Any], **limits: Any) -> list[tuple[object, ...]]:
     """Return the ranking of each event by `Matcher.rank`."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for row in csv.DictReader(WORDS.splitlines()):
         matcher.subscribe(row["id"], row["expression"])
     return [
@@ -557,7 +557,7 @@ class TestRanking:
         Path("many-events.ndjson").write_text("".join(json.dumps(e) + "\n" for e in events))
         pq.write_table(pa.Table.from_pylist(events), "many.parquet")
         assert run("index", "many.ndjson", "--out", "many.index").exit_code == 0
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         matcher.subscribe_many(rows)
         wanted = [
             (number, id, score)
@@ -804,7 +804,7 @@ class TestExplain:
             result = run("explain", "--plan", "storm", *place)
             assert result.exit_code == 0
             assert "expected from subscriptions)" in result.stdout
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         matcher.subscribe("of k", "kind = 'k' AND n > 1")
         matcher.match_batch([{"kind": "other", "n": 2}] * 1000, sort=True)
         matcher.reindex()

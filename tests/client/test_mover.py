@@ -22,7 +22,7 @@ class Publishing:
     """The server's side of the conversation, over a real matcher and its safe regions."""
 
     def __init__(self) -> None:
-        self.matcher = fp.Matcher()
+        self.matcher = fp.Matcher(space="planar")
         self.matcher.subscribe("zone", "S_INTERSECTS(geometry, BBOX(40, 40, 60, 60))")
         self.taken: list[dict[str, Any]] = []
         self.forgotten: list[str] = []

@@ -126,7 +126,7 @@ def test_detections_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
     events = stream(rng, 36, spread=rng.choice((0, 2, 6)))
     lateness = rng.choice((0, 3, 20))
     expected = brute_force.detections(COMPOSITES, events, lateness)
-    detector = Detector(COMPOSITES, lateness)
+    detector = Detector(COMPOSITES, lateness, space="planar")
     detector, total = pushed(detector, events, expected, tmp_path / "state")
     assert total > 30
     stats = detector.stats()
@@ -147,7 +147,7 @@ def test_a_detection_has_members_times_and_a_location() -> None:
     composite = Composite(
         "meet", {"p": has("a"), "q": has("b")}, ["DIST(p, q) <= 5"], 10, subscriber="acme"
     )
-    detector = Detector([composite])
+    detector = Detector([composite], space="planar")
     assert detector.push(event("x", "a", 0, (0.0, 0.0))) == []
     [detection] = detector.push(event("y", "b", 2, (3.0, 4.0)))
     assert (detection.composite, detection.subscriber) == ("meet", "acme")
@@ -158,21 +158,21 @@ def test_a_detection_has_members_times_and_a_location() -> None:
 
 
 def test_either_part_may_arrive_first_and_an_event_never_joins_itself() -> None:
-    detector = Detector([pair("OVLP(a, b)")], 5)
+    detector = Detector([pair("OVLP(a, b)")], 5, space="planar")
     assert detector.push(event(1, "ab", 0, HERE)) == []
     both = names(detector.push(event(2, "ab", -1, HERE)))
     assert sorted(map(str, both)) == ["{'a': 1, 'b': 2}", "{'a': 2, 'b': 1}"]
 
 
 def test_the_window_includes_its_end() -> None:
-    detector = Detector([pair("OVLP(a, b)", 1.5)], 10)
+    detector = Detector([pair("OVLP(a, b)", 1.5)], 10, space="planar")
     detector.push(event("a", "a", 0, HERE))
     assert names(detector.push(event("b", "b", 1.5, HERE))) == [{"a": "a", "b": "b"}]
     assert detector.push(event("c", "b", 1.500001, HERE)) == []
 
 
 def test_late_events_are_counted_and_not_joined() -> None:
-    detector = Detector([pair("OVLP(a, b)")], 2)
+    detector = Detector([pair("OVLP(a, b)")], 2, space="planar")
     detector.push(event("a", "a", 10, HERE))
     letters: list[tuple[int, str]] = []
     assert len(detector.push(event("just", "b", 8, HERE), letters)) == 1
@@ -186,7 +186,7 @@ def test_late_events_are_counted_and_not_joined() -> None:
 
 
 def test_expired_members_are_not_kept() -> None:
-    detector = Detector([pair("OVLP(a, b)", 10)], 5)
+    detector = Detector([pair("OVLP(a, b)", 10)], 5, space="planar")
     detector.push(event("a", "a", 0, HERE))
     detector.push(event("still", "-", 15, HERE))
     assert detector.stats()["live"] == 1
@@ -196,7 +196,7 @@ def test_expired_members_are_not_kept() -> None:
 
 
 def test_max_members_drops_the_oldest() -> None:
-    detector = Detector([pair("OVLP(a, b)", 100)], 100, max_members=2)
+    detector = Detector([pair("OVLP(a, b)", 100)], 100, max_members=2, space="planar")
     for at in (5, 3, 4):
         detector.push(event(at, "a", at, HERE))
     stats = detector.stats()
@@ -207,7 +207,7 @@ def test_max_members_drops_the_oldest() -> None:
 
 def test_composites_are_added_and_removed_between_events() -> None:
     first, second = pair("OVLP(a, b)", 50), pair("DIST(a, b) < 1", 50)
-    detector = Detector([first])
+    detector = Detector([first], space="planar")
     detector.push(event(0, "a", 0, HERE))
     detector.add(second)
     detector.push(event(1, "a", 1, HERE))
@@ -230,7 +230,7 @@ def test_composites_are_added_and_removed_between_events() -> None:
 
 def test_a_composite_of_one_member_keeps_no_events() -> None:
     lone = Composite("lone", {"a": has("a")}, ["IN(a, CIRCLE(0, 0, 2))"], 10)
-    detector = Detector([lone])
+    detector = Detector([lone], space="planar")
     assert names(detector.push(event(1, "a", 0, HERE))) == [{"a": 1}]
     assert detector.push(event(2, "a", 0, (2.0, 2.0))) == []
     assert detector.stats()["live"] == 0
@@ -239,7 +239,7 @@ def test_a_composite_of_one_member_keeps_no_events() -> None:
 def test_wide_and_narrow_members_far_apart() -> None:
     """Members, and boxes of queries, of many sizes."""
     rng = random.Random(5)
-    detector = Detector([pair("OVLP(a, b)", 1000)])
+    detector = Detector([pair("OVLP(a, b)", 1000)], space="planar")
     placed: dict[str, list[tuple[int, float, float, float]]] = {"a": [], "b": []}
     for number in range(150):
         kind = rng.choice("ab")
@@ -277,7 +277,7 @@ def _triangles_meet(a: tuple[float, float, float], b: tuple[float, float, float]
     ],
 )
 def test_events_that_cannot_be_used(change: dict[str, Any], reason: str) -> None:
-    detector = Detector([pair("OVLP(a, b)")])
+    detector = Detector([pair("OVLP(a, b)")], space="planar")
     bad = {**event("e", "a", 0, HERE), **change}
     with pytest.raises(ModelError, match=reason):
         detector.push(bad)
@@ -296,7 +296,7 @@ def test_events_that_cannot_be_used(change: dict[str, Any], reason: str) -> None
 
 def test_a_table_is_the_same_as_its_rows() -> None:
     events = stream(random.Random(9), 60, spread=4)
-    single, batch = Detector(COMPOSITES, 3), Detector(COMPOSITES, 3)
+    single, batch = Detector(COMPOSITES, 3, space="planar"), Detector(COMPOSITES, 3, space="planar")
     expected = [detection for item in events for detection in single.push(item)]
     table = pa.table(
         {
@@ -321,7 +321,7 @@ def test_a_table_is_the_same_as_its_rows() -> None:
 
 def test_an_unused_detector_is_restored() -> None:
     detector = Detector.from_bytes(
-        Detector([COMPOSITES[0]], 2.5, time="t", max_members=9).to_bytes()
+        Detector([COMPOSITES[0]], 2.5, time="t", max_members=9, space="planar").to_bytes()
     )
     assert detector.composites() == [COMPOSITES[0]]
     assert detector.stats()["live"] == 0
@@ -330,13 +330,13 @@ def test_an_unused_detector_is_restored() -> None:
 
 def test_invalid_arguments_of_a_detector(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="space must be one of"):
-        Detector(space="sphere")
+        Detector(space="sphere")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="lateness_s must be finite and 0 or more; saw -1"):
-        Detector(lateness_s=-1)
+        Detector(lateness_s=-1, space="planar")
     with pytest.raises(ModelError, match="max_members must be a whole number above 0; saw 0"):
-        Detector(max_members=0)
+        Detector(max_members=0, space="planar")
     with pytest.raises(ModelError, match="takes composites"):
-        Detector(["DIST(a, b)"])  # type: ignore[list-item]
+        Detector(["DIST(a, b)"], space="planar")  # type: ignore[list-item]
     with pytest.raises(StoreError, match="not the state of a detector"):
         Detector.from_bytes(b"junk")
     with pytest.raises(StoreError, match="cannot be read"):

@@ -52,7 +52,9 @@ def test_pairs_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
     lateness = rng.choice((0, 3, 20))
     expected = brute_force.detections(PAIRS, events, lateness)
     with in_one_call():
-        _, total = pushed(Detector(PAIRS, lateness), events, expected, tmp_path / "state")
+        _, total = pushed(
+            Detector(PAIRS, lateness, space="planar"), events, expected, tmp_path / "state"
+        )
     assert total > 20
 
 
@@ -108,7 +110,7 @@ def moved(original: dict[str, Any], lon: float, lat: float) -> dict[str, Any]:
 
 
 def test_the_buffer_of_pairs_grows() -> None:
-    detector = Detector([pair("DIST(a, b) <= 5"), pair(None)])
+    detector = Detector([pair("DIST(a, b) <= 5"), pair(None)], space="planar")
     for number in range(150):
         assert detector.push(event(number, "a", 0, (0.0, number % 6))) == []
     detections = detector.push(event("last", "b", 1, (3.0, 4.0)))
@@ -123,7 +125,7 @@ def test_the_buffer_of_pairs_grows() -> None:
 
 def test_an_event_may_take_many_parts() -> None:
     wide = [pair(f"DIST(a, b) < {2.0**k}", 10 + k, "a", kind) for k in range(24) for kind in "bc"]
-    detector = Detector(wide)
+    detector = Detector(wide, space="planar")
     detector.push(event("a", "a", 0, (0.0, 0.0)))
     with in_one_call():
         detections = detector.push(event("bc", "bc", 0, (100.0, 0.0)))

@@ -170,7 +170,10 @@ def test_nested_detections_over_180_degrees_wide_are_dropped() -> None:
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 def test_max_detections_limits_what_one_event_completes(limit: int) -> None:
     anything = Composite("all", {"p": has("a"), "q": has("a"), "r": has("b")}, [], 100)
-    limited, free = Detector([anything], max_detections=limit), Detector([anything])
+    limited, free = (
+        Detector([anything], max_detections=limit, space="planar"),
+        Detector([anything], space="planar"),
+    )
     for number in range(8):
         for detector in (limited, free):
             detector.push(event(number, "a", number, (0.0, 0.0)))

@@ -72,7 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A map of the demonstration's city, and the data that it should show."""
     rng = np.random.default_rng(3)
     subscriptions, events = city.make_subscriptions(rng), city.make_events(rng)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_many([{"id": s.id, "expression": s.expression} for s in subscriptions])
     rows = matcher.match_batch(events, sort=True).to_pylist()
     pairs = [(events[row["event"]]["id"], row["subscription"]) for row in rows]

@@ -14,7 +14,7 @@ from fencepost.engine.attribute_watch import SINGLE_EVENTS
 
 
 def matcher_of(*expressions: str) -> fp.Matcher:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     for number, expression in enumerate(expressions):
         matcher.subscribe(str(number), expression)
     return matcher

@@ -22,7 +22,7 @@ FORMS = {
 def test_pairs_are_in_order(form: str, segments: int, size_step: int) -> None:
     rng = np.random.default_rng([segments, size_step])
     numbers = rng.permutation(10_000)[: segments * size_step * 2]
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     sizes = [size_step * 2, size_step, size_step // 2][
         :segments
     ]  # segments of similar size would be merged
@@ -48,7 +48,7 @@ def test_pairs_are_in_order(form: str, segments: int, size_step: int) -> None:
 
 
 def test_ids_with_a_common_prefix_and_trailing_zero_bytes() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     ids = ["a", "a\0", "a\0\0", "a\0b", "b"]
     matcher.subscribe_columns(ids[::-1], keywords={"text": [["x"]] * 5})
     matches = matcher.match_batch(pa.table({"text": ["x", "y", "x"]}), sort=True)
@@ -61,7 +61,7 @@ def test_ids_with_a_common_prefix_and_trailing_zero_bytes() -> None:
 def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None:
     """The dictionary holds each id that occurs once, and no other."""
     rng = np.random.default_rng(events)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     ids = [form.format(n) for n in rng.permutation(500).tolist()]
     strings = [f"s{n}" for n in rng.integers(0, 20, len(ids)).tolist()]
     for part in (slice(0, 300), slice(300, 480), slice(480, 500)):  # each part becomes a segment
@@ -90,7 +90,7 @@ def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_any_number_of_threads_gives_the_same_pairs(threads: int) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for number in range(7):
         matcher.subscribe(f"s{number}", f"n <= {number}")
     table = pa.table({"n": np.arange(45_000) % 9})

@@ -65,7 +65,7 @@ def test_stopped_at_every_write(
 ) -> None:
     """Each call that makes a write durable fails in turn, and may leave half of the file."""
     folder = tmp_path / "index"
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("old", "n = 1")
     matcher.save(folder)
     matcher.subscribe("new", "n = 1")
@@ -111,7 +111,7 @@ def test_stopped_at_every_write(
 def test_a_folder_that_cannot_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new manifest is in place when the sync of the folder fails, so its files stay."""
     folder = tmp_path / "index"
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("old", "n = 1")
     matcher.save(folder)
     matcher.subscribe("new", "n = 1")

@@ -255,7 +255,7 @@ def candidates(matcher: Matcher, events: pa.Table) -> tuple[float, pa.Table]:
 
 def test_reindex_plans_for_the_sampled_events() -> None:
     subscriptions, events = skewed()
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_many(subscriptions)
     matcher.compact()
     before_reindex, matches = candidates(matcher, events)
@@ -276,7 +276,7 @@ def test_reindex_plans_for_the_sampled_events() -> None:
 
 def test_new_and_merged_segments_are_planned_with_the_sample() -> None:
     subscriptions, events = skewed()
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("first", "kind = 'k0' AND n > 1000")
     matcher.compact()
     matcher.match_batch(events, sort=True)
@@ -291,7 +291,7 @@ def test_new_and_merged_segments_are_planned_with_the_sample() -> None:
 
 def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
     subscriptions, events = skewed()
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_many(subscriptions)
     matches = matcher.match_batch(events, sort=True)
     matcher.reindex()
@@ -305,7 +305,7 @@ def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
 
 
 def test_reindex_without_subscriptions_or_events() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.reindex()
     matcher.subscribe("a", "n = 1")
     matcher.reindex()
@@ -326,7 +326,7 @@ def test_matches_do_not_depend_on_the_sample(
     expressions: list[str], events: list[dict[str, Any]]
 ) -> None:
     with sampling_every_event():
-        matcher, parsed = Matcher(), conditions(expressions)
+        matcher, parsed = Matcher(space="planar"), conditions(expressions)
         half = len(expressions) // 2
         for number, expression in enumerate(expressions[:half]):
             matcher.subscribe(f"s{number}", expression)

@@ -28,7 +28,7 @@ JOINED = [(1.0, "taxi", "south"), (1.0, "taxi", "west"), (8.0, "taxi", "south")]
 
 @pytest.fixture
 def matcher() -> fp.Matcher:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     for id, expression in ZONES.items():
         matcher.subscribe(id, expression)
     return matcher

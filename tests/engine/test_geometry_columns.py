@@ -67,7 +67,7 @@ def table_of(column: Any, name: str | None = None, **others: Any) -> pa.Table:
 
 
 def boxed(index: str = "auto") -> Matcher:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     for number, (west, south, east, north) in enumerate(BOXES):
         box = f"BBOX({west}, {south}, {east}, {north})"
         matcher.subscribe(f"box {number}", f"S_INTERSECTS(g, {box})")
@@ -119,7 +119,7 @@ def test_every_index_reads_geometry_columns(index: str) -> None:
 
 @pytest.mark.parametrize("index", ["auto", "reference"])
 def test_two_geometries_of_an_event(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("meet", "S_INTERSECTS(g, h)")
     matcher.subscribe("near", "S_DWITHIN(g, h, 1)")
     lines, points = some("linestring", 60, 1), some("point", 60, 1)
@@ -184,7 +184,7 @@ def test_ambiguous_columns_are_errors(column: pa.Array, name: str | None, reason
     table = table_of(column, name)
     with pytest.raises(ModelError, match=f"the column 'g' cannot be used: .*({reason})"):
         boxed().match_batch(table, sort=True)
-    other = Matcher()
+    other = Matcher(space="planar")
     other.subscribe("missing", "g IS NULL")
     assert len(other.match_batch(table, sort=True)) == 0  # no subscription reads a geometry
 
@@ -200,7 +200,7 @@ def test_other_columns_are_no_geometries(index: str) -> None:
 
 
 def test_a_column_of_pairs_is_a_list_for_list_conditions() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("both", "A_CONTAINS(g, (1.5, 2.5))")
     column = pa.array([[1.5, 2.5], [1.5, 0.0]], pa.list_(pa.float64(), 2))
     assert pairs(matcher, pa.table({"g": column})) == {(0, "both")}
@@ -237,13 +237,13 @@ def test_regions_of_subscriptions_named_by_metadata(kind: str) -> None:
     for layout in ("separated", "interleaved", "float32"):
         table = table_of(stored(kind, regions, layout), f"geoarrow.{kind}")
         for geometries in (table, table.to_batches()[0]):
-            matcher = Matcher()
+            matcher = Matcher(space="planar")
             matcher.subscribe_columns(ids, regions={"g": (geometries, "S_INTERSECTS")})
             assert pairs(matcher, wkb) == truth
 
 
 def test_a_bare_column_of_regions_must_be_unambiguous() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     lines = stored("linestring", some("linestring", 3, 0), "separated")
     with pytest.raises(ModelError, match="give it with its table"):
         matcher.subscribe_columns(["a", "b", "c"], regions={"g": (lines, "S_INTERSECTS")})

@@ -139,7 +139,7 @@ def save(matcher: Matcher, folder: Path) -> SavedIndex:
 def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
     boxes = np.array([[k, 2 * k, k + 3.5, 2 * k + 1.25] for k in range(20)])
     kinds = ["rain", "hail", None, "snow"] * 5
-    matcher = Matcher(stop_words=["the"])
+    matcher = Matcher(stop_words=["the"], space="planar")
     matcher.subscribe_columns(
         [f"s{k}" for k in range(20)],
         regions={"place": (boxes, "S_INTERSECTS")},
@@ -180,7 +180,7 @@ def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
 
 def test_filters_stored_as_postings_only(tmp_path: Path) -> None:
     boxes = np.array([[k, -k, k + 1, 1 - k] for k in range(1, 6)], float)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(
         list("abcde"),
         regions={"place": (boxes, "S_INTERSECTS")},
@@ -216,7 +216,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_errors_name_the_file_the_field_and_the_remedy(name: str, tmp_path: Path) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("a", "n > 0")
     matcher.save(tmp_path)
     path = tmp_path / "manifest.json"

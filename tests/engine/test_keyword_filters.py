@@ -76,7 +76,7 @@ def test_keywords_with_strings_and_numbers(seed: int, tmp_path: Path) -> None:
         {"id": [str(k) for k in range(250)], "expression": [condition(rng) for _ in range(250)]}
     )
     batch = events(rng, 40)
-    ours, reference = Matcher(), Matcher(index="reference")
+    ours, reference = Matcher(space="planar"), Matcher(index="reference", space="planar")
     for matcher in (ours, reference):
         matcher.subscribe_many(table)
     ours.save(tmp_path / "index")
@@ -95,7 +95,7 @@ def test_keywords_with_strings_and_numbers(seed: int, tmp_path: Path) -> None:
 
 
 def test_many_strings_and_frequent_strings_are_not_combined_with_words(tmp_path: Path) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(40):
         kinds = ", ".join(f"'k{j}'" for j in range(k, k + 9))
         matcher.subscribe(
@@ -111,7 +111,7 @@ def test_many_strings_and_frequent_strings_are_not_combined_with_words(tmp_path:
 
 def test_filters_with_a_string_beside_filters_with_a_box(tmp_path: Path) -> None:
     """A filter without a string must not get the string of another filter."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("with", "A_CONTAINS(words, ('hail')) AND kind = 'taxi'")
     for k in range(7):
         box = f"BBOX({k}, {k}, {k + 1}, {k + 1})"
@@ -126,7 +126,7 @@ def test_filters_with_a_string_beside_filters_with_a_box(tmp_path: Path) -> None
 
 
 def test_reindex_drops_deleted_filters_that_a_distance_decides() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_many(
         [
             {
@@ -157,7 +157,7 @@ def test_bounds_of_numbers_of_any_size_and_several_attributes() -> None:
     """Bounds are stored as 16-bit images, which must not exclude an event that matches."""
     rng = np.random.default_rng(11)
     bounds = [-1e308, -(2**53) - 1, -1.0, 0, 5e-324, 0.1, 0.2, 7, 2**53, 2**53 + 1, 1e308]
-    ours, reference = Matcher(), Matcher(index="reference")
+    ours, reference = Matcher(space="planar"), Matcher(index="reference", space="planar")
     for k in range(400):
         parts = ["A_CONTAINS(words, ('hail'))", "kind = 'taxi'"]
         for name in rng.permutation(["price", "size", "weight"])[: rng.integers(0, 3)].tolist():

@@ -34,7 +34,7 @@ EVERYTHING = (
 
 @pytest.fixture
 def matcher() -> Matcher:
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("keep", EVERYTHING)
     made.match({})
     return made
@@ -311,7 +311,7 @@ EVENTS: dict[str, Any] = {
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", EVENTS)
 def test_invalid_events(name: str, index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("keep", EVERYTHING)
     for call in (
         lambda: matcher.match(EVENTS[name]),
@@ -372,7 +372,7 @@ VALUES["a released view"].release()
 
 @pytest.mark.parametrize("name", VALUES)
 def test_strange_values_are_at_worst_unknown(name: str) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for letter, kind in enumerate(
         [
             *(
@@ -429,7 +429,7 @@ def test_a_polygon_of_a_million_vertices() -> None:
     crossed = ring.copy()
     crossed[[400_000, 400_200]] = crossed[[400_200, 400_000]]
     bad = shapely.Polygon(crossed)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("near", "S_CONTAINS(g, POINT(1 1))")
     matcher.subscribe("far", "S_DISJOINT(g, BBOX(20, 20, 21, 21))")
     assert matcher.match({"g": valid}) == ["far", "near"]
@@ -464,7 +464,7 @@ TABLES: dict[str, Any] = {
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", TABLES)
 def test_invalid_tables_of_events(name: str, index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("keep", EVERYTHING)
     with pytest.raises(ModelError):
         matcher.match_batch(TABLES[name])
@@ -519,7 +519,7 @@ WRONG: dict[str, Callable[[], pa.Array]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_column_of_any_type_is_at_worst_refused(name: str) -> None:
     for letter in ("n", "s", "t", "g", "b", "l", "i"):
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         matcher.subscribe("keep", EVERYTHING)
         matcher.subscribe("null", f"{letter} IS NULL")
         table = pa.table({letter: WRONG[name]()})
@@ -541,7 +541,7 @@ def test_invalid_numbers_of_threads(matcher: Matcher, threads: Any) -> None:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("a", "n + 1 > 1 AND s = 'x'")
     made.subscribe("b", "S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
     path: Path = tmp_path_factory.mktemp("saved") / "index"

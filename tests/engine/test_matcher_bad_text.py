@@ -42,7 +42,7 @@ EVENTS: dict[str, pa.Array] = {
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("form", EVENTS)
 def test_events_are_refused_or_become_dead_letters(index: str, form: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("storm", "A_CONTAINS(t, ('storm'))")
     matcher.subscribe("calm", "NOT A_OVERLAPS(t, ('storm'))")
     table = pa.table({"t": EVENTS[form], "n": [0, 1, 2, 3]})
@@ -63,7 +63,7 @@ def test_events_are_refused_or_become_dead_letters(index: str, form: str) -> Non
 
 
 def test_all_bad_rows_are_named_with_any_number_of_threads() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("storm", "A_CONTAINS(t, ('storm'))")
     rows = [b"storm"] * 25_000
     for row in (7, 12_000, 24_999):
@@ -91,7 +91,7 @@ def test_all_bad_rows_are_named_with_any_number_of_threads() -> None:
     ],
 )
 def test_every_kind_of_comparison_refuses_bad_text(condition: str) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("s", condition)
     table = pa.table({"t": text(b"storm", LATIN), "other": ["storm", "storm"]})
     with pytest.raises(ModelError, match=f"row 1: .*{REASON}"):
@@ -102,7 +102,7 @@ def test_every_kind_of_comparison_refuses_bad_text(condition: str) -> None:
 
 
 def test_text_that_no_subscription_reads_is_ignored() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("n", "n > 1")
     bad: DeadLetters = []
     matches = matcher.match_batch(
@@ -112,7 +112,7 @@ def test_text_that_no_subscription_reads_is_ignored() -> None:
 
 
 def test_a_geometry_with_bad_text_is_unknown() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("here", "S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
     bad: DeadLetters = []
     table = pa.table({"g": text(b"POINT (1 1)", b"POINT (\xff 1)")})
@@ -135,14 +135,14 @@ COLUMNS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_columns_of_subscriptions_are_refused(name: str) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     with pytest.raises(ModelError, match=rf"^row 1 of .*{name[:3]}.* {REASON}"):
         matcher.subscribe_columns(**{"ids": ["x", "y"], **COLUMNS[name]})
     assert len(matcher) == 0
 
 
 def test_unused_dictionary_entries_may_be_bad() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     words = pa.ListArray.from_arrays([0, 1, 2], encoded(b"storm", b"hail"))
     matcher.subscribe_columns(["a", "b"], keywords={"t": words})
     assert matcher.match({"t": "storm"}) == ["a"]
@@ -151,7 +151,7 @@ def test_unused_dictionary_entries_may_be_bad() -> None:
 
 def test_tables_of_subscriptions() -> None:
     table = pa.table({"id": ["a", "b", "c"], "expression": text(b"n > 1", LATIN, b"n > 2")})
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for subscriptions in (table, table.to_batches()[0]):
         with pytest.raises(ModelError, match=f"row 1: the column 'expression' {REASON}"):
             matcher.subscribe_many(subscriptions)
@@ -167,7 +167,7 @@ def test_tables_of_subscriptions() -> None:
 
 @pytest.mark.parametrize("index", INDEXES)
 def test_unread_columns_may_hold_anything(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("large", "n > 1")
     unreadable = pa.array([10**18] * 3).view(pa.timestamp("s"))  # far beyond Python's years
     table = pa.table({"t": text(LATIN, b"", None), "when": unreadable, "n": [1, 2, 3]})
@@ -180,7 +180,7 @@ def test_unread_columns_may_hold_anything(index: str) -> None:
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("form", ["texts", "large texts", "views", "encoded"])
 def test_wkt_with_bad_bytes_is_no_geometry(index: str, form: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
     matcher.subscribe("sum", "n + m > 3")  # reads the values of events one by one
     rows = (b"POINT (1 1)", b"POINT (1 \xff)", b"POINT (5 5)")

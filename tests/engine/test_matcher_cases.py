@@ -137,7 +137,7 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 def test_every_index_agrees_with_the_oracle(expression: Any, event: dict[str, Any]) -> None:
     outcome = evaluate(parse(expression), event)
     for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st"):
-        matcher = Matcher(index=index)
+        matcher = Matcher(index=index, space="planar")
         matcher.subscribe("s", expression)
         assert matcher.match(event) == (["s"] if outcome else []), index
         assert matcher.match_batch([event]).num_rows == (outcome is True), index
@@ -148,7 +148,7 @@ def test_every_index_agrees_with_the_oracle(expression: Any, event: dict[str, An
 @pytest.mark.parametrize("value", [1, 0.5, 2**53 + 1, 10**30, Decimal("0.5"), -(2**63)])
 def test_a_number_of_a_column_equals_the_number_of_its_expression(value: Any) -> None:
     for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st"):
-        matcher = Matcher(index=index)
+        matcher = Matcher(index=index, space="planar")
         matcher.subscribe_columns(["s"], equals={"n": [value]})
         assert matcher.match({"n": value}) == ["s"], index
         assert matcher.match({"n": 0}) == [], index
@@ -158,7 +158,7 @@ def test_a_number_of_a_column_equals_the_number_of_its_expression(value: Any) ->
 
 @pytest.mark.parametrize("value", [Decimal("0.1"), float("inf"), 10**400, Fraction(1, 3)])
 def test_a_number_beyond_two_doubles_is_refused_as_a_column(value: Any) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     with pytest.raises(ModelError, match="106 bits"):
         matcher.subscribe_columns(["s"], equals={"n": [value]})
     assert len(matcher) == 0
@@ -167,14 +167,14 @@ def test_a_number_beyond_two_doubles_is_refused_as_a_column(value: Any) -> None:
 def test_a_row_with_a_column_called_type_is_no_feature() -> None:
     table = pa.table({"type": ["Feature"], "n": [5]})
     for index in ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"):
-        matcher = Matcher(index=index)
+        matcher = Matcher(index=index, space="planar")
         matcher.subscribe("s", "n = 5 AND type = 'Feature'")
         assert matcher.match_batch(table).num_rows == 1, index
 
 
 def test_an_event_in_the_dead_letters_matches_nothing() -> None:
     for index in ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"):
-        matcher = Matcher(index=index)
+        matcher = Matcher(index=index, space="planar")
         matcher.subscribe("always", "TRUE")
         matcher.subscribe("missing", "n IS NULL")
         letters: list[tuple[int, str]] = []

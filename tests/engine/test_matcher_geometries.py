@@ -25,7 +25,9 @@ def test_relations_and_distances_agree_with_the_reference(family: str) -> None:
     rng = random.Random(f"places of {family}")
     for _ in range(settings().max_examples // 50):
         scene = [g for g in FAMILIES[family](rng) if g is not None and is_valid(g)][:4]
-        matchers = [Matcher(index=index) for index in ("auto", "sff", "cr-tree", "rt+")]
+        matchers = [
+            Matcher(index=index, space="planar") for index in ("auto", "sff", "cr-tree", "rt+")
+        ]
         expected: dict[str, list[bool]] = {}
         for number, geometry in enumerate(scene):
             for function in ast.SpatialFunction:

@@ -33,7 +33,7 @@ FEW = st.lists(EVENTS, min_size=1, max_size=4)
 
 def matcher_of(expressions: Sequence[Expression], index: str = "auto") -> Matcher:
     """Return a matcher with subscriptions s0, s1, ... of two subscribers."""
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     for number, expression in enumerate(expressions):
         matcher.subscribe(f"s{number}", expression, subscriber=f"owner{number % 2}")
     return matcher
@@ -166,7 +166,7 @@ def test_the_reference_index_agrees_with_the_oracle(
 def test_merged_saved_and_thinned_segments_match_the_same(
     expressions: list[Expression], events: list[Event], rng: Any, index: str, tmp_path_factory: Any
 ) -> None:
-    matcher, parsed = Matcher(index=index), conditions(expressions)
+    matcher, parsed = Matcher(index=index, space="planar"), conditions(expressions)
     kept: dict[str, Condition] = {}
     for number, expression in enumerate(expressions):
         matcher.subscribe(f"s{number}", expression)

@@ -73,7 +73,7 @@ class MatcherMachine(RuleBasedStateMachine):
     )
     def begin(self, index: str, max_memtable_rows: int, max_small_rows: int) -> None:
         self.now = 1_000 * SECOND
-        self.matcher = Matcher(index=index, clock=self.clock)
+        self.matcher = Matcher(index=index, clock=self.clock, space="planar")
         keep_segments_small(
             self.matcher, max_memtable_rows=max_memtable_rows, max_small_rows=max_small_rows
         )

@@ -43,7 +43,7 @@ def test_a_match_sees_only_states_that_existed(index: str) -> None:
 
     So a match sees one step or two consecutive steps, and never an earlier step than before.
     """
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     for number in range(50):
         matcher.subscribe(f"always{number}", "n > 0")
     event = {"n": 1, **{f"x{k}": 1 for k in range(200)}}
@@ -83,7 +83,7 @@ def test_a_match_sees_only_states_that_existed(index: str) -> None:
 
 @pytest.mark.parametrize("index", ["auto", "sff"])
 def test_a_replacement_is_never_absent(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("s", "n > 0")
     matcher.match({"n": 1})
     stop = threading.Event()
@@ -121,7 +121,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     """While a merge waits, subscriptions are added, removed, replaced and matched."""
     merging, may_continue = threading.Event(), threading.Event()
     monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, may_continue))
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
@@ -144,7 +144,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 
 def test_adding_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "_MAX_SEGMENTS", 3)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
@@ -153,7 +153,7 @@ def test_adding_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_older_snapshot_stays_as_it_was() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("a", "n > 0")
     matcher.compact()
     matcher.subscribe("b", "n > 0")
@@ -169,7 +169,7 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
 
 def test_versions_restart_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "LAST_VERSION", 5)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=3, max_small_rows=0)
     for k in range(40):
         matcher.subscribe(f"s{k}", "n > 0")
@@ -186,7 +186,7 @@ def test_a_forked_child_can_change_segments_that_its_parent_was_merging(
 ) -> None:
     merging, may_continue = threading.Event(), threading.Event()
     monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, may_continue))
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=1, max_small_rows=0)
     matcher.subscribe("s", "n > 0")
     for k in range(3):
@@ -209,7 +209,7 @@ def test_a_forked_child_can_change_segments_that_its_parent_was_merging(
 
 def test_an_attribute_added_while_an_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread adds an attribute between counting the columns and filling them."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("s", "n > 0 AND s = 'a' AND S_INTERSECTS(g, POINT(0 0)) AND l IS NULL")
     event = {
         "n": 1,
@@ -251,7 +251,7 @@ def test_an_attribute_added_while_an_event_is_read(monkeypatch: pytest.MonkeyPat
 
 def test_columns_added_by_two_threads() -> None:
     for _ in range(20):
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
 
         def add(name: str, matcher: Matcher = matcher) -> None:
             for k in range(10):
@@ -268,7 +268,7 @@ def test_a_saved_matcher_is_whole_whenever_it_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "index"
     matchers = []
     for count in (1, 5):
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         for k in range(count):
             matcher.subscribe(f"s{k}", f"x{count}{k} = 1 AND n > {k}")
         matchers.append(matcher)
@@ -296,7 +296,7 @@ def test_a_saved_matcher_is_whole_whenever_it_is_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 9_999, 10_000, 10_001, 25_003])
 def test_matches_do_not_depend_on_threads(rows: int) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(40):
         matcher.subscribe(f"s{k}", f"n % 40 = {k} AND S_INTERSECTS(g, BBOX({k}, 0, {k + 3}, 1))")
         matcher.subscribe(f"t{k}", f"s = '{k}'")
@@ -323,7 +323,7 @@ print(m.match({"n": 1, "g": "POINT (1 1)"}))
 
 
 def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("a", "n = 1")
     matcher.subscribe("b", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
     matcher.save(tmp_path / "index")
@@ -338,7 +338,7 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
 
 
 def test_subscriptions_added_in_parts_end_in_few_segments() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_small_rows=0)
     for part in range(30):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
@@ -356,7 +356,7 @@ def test_subscriptions_added_in_parts_end_in_few_segments() -> None:
 def test_a_failed_merge_raises_for_the_caller_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for part in range(3):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
         matcher.subscribe_many(rows)

@@ -59,7 +59,10 @@ def test_columns_match_as_their_expressions(seed: int, index: str, tmp_path: Pat
     count = 60
     ids = [f"s{k}" for k in range(count)]
     boxes, lists = boxes_of(rng, count), [random_keywords(rng) for _ in range(count)]
-    by_columns, one_by_one = Matcher(index=index), Matcher(index="reference")
+    by_columns, one_by_one = (
+        Matcher(index=index, space="planar"),
+        Matcher(index="reference", space="planar"),
+    )
     regions = {"place": (boxes, "S_INTERSECTS")} if seed % 2 else None
     by_columns.subscribe_columns(ids, regions=regions, keywords={"words": pa.array(lists)})
     for k, id in enumerate(ids):
@@ -70,7 +73,7 @@ def test_columns_match_as_their_expressions(seed: int, index: str, tmp_path: Pat
     events = [random_event(rng) for _ in range(40)]
     by_columns.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
-    resubscribed = Matcher()
+    resubscribed = Matcher(space="planar")
     for id in ids:
         resubscribed.subscribe(id, by_columns.expression(id))
     for event in events:
@@ -83,7 +86,7 @@ def test_columns_match_as_their_expressions(seed: int, index: str, tmp_path: Pat
 @pytest.mark.parametrize("seed", range(4))
 def test_words_with_other_conditions_are_added_and_removed(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
-    auto, reference = Matcher(), Matcher(index="reference")
+    auto, reference = Matcher(space="planar"), Matcher(index="reference", space="planar")
     polygon = "POLYGON((0 0, 9 0, 0 9, 0 0))"
     forms = (
         "A_CONTAINS(words, ({w}))",
@@ -118,7 +121,7 @@ def test_very_many_words_are_searched_by_box_first() -> None:
     corner = rng.random((count, 2))
     boxes = np.concatenate((corner, corner + 0.01), axis=1)
     words = [[f"w{k % 500}"] for k in range(count)]
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(
         [str(k) for k in range(count)],
         regions={"place": (boxes, "S_INTERSECTS")},
@@ -149,7 +152,7 @@ def test_very_many_words_are_searched_by_box_first() -> None:
     ids=["python", "arrow", "large", "chunked", "sliced", "dictionary", "other sequences"],
 )
 def test_forms_of_keyword_lists(lists: Any) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(["0", "1", "2", "3"], keywords={"words": lists})
     assert matcher.match({"words": "A, b"}) == ["0", "1", "2", "3"]
     assert matcher.match({"words": ["a"]}) == ["1", "2"]
@@ -171,7 +174,7 @@ def test_forms_of_keyword_lists(lists: Any) -> None:
 )
 def test_bad_keyword_lists_are_refused(lists: Any, problem: str) -> None:
     with pytest.raises(ModelError, match=problem):
-        Matcher().subscribe_columns(["0", "1"], keywords={"words": lists})
+        Matcher(space="planar").subscribe_columns(["0", "1"], keywords={"words": lists})
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def test_bad_keyword_lists_are_refused(lists: Any, problem: str) -> None:
 )
 def test_bad_boxes_are_refused(boxes: Any, problem: str) -> None:
     with pytest.raises(GeometryError, match=problem):
-        Matcher().subscribe_columns(
+        Matcher(space="planar").subscribe_columns(
             ["0", "1"],
             regions={"place": (np.array(boxes, float), "S_INTERSECTS")},
             keywords={"words": [["a"], ["b"]]},
@@ -191,7 +194,7 @@ def test_bad_boxes_are_refused(boxes: Any, problem: str) -> None:
 
 
 def test_an_id_in_use_is_refused_in_segments_and_in_the_memtable() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(["a", "b"], keywords={"words": [["x"], ["y"]]})
     matcher.subscribe("c", "A_CONTAINS(words, ('z'))")
     with pytest.raises(ModelError, match="'c' already"):
@@ -203,7 +206,7 @@ def test_an_id_in_use_is_refused_in_segments_and_in_the_memtable() -> None:
 
 def test_progress_is_shown_if_requested(capsys: pytest.CaptureFixture[str]) -> None:
     for progress in (False, True):
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         matcher.subscribe_columns(["a"], keywords={"words": [["x"]]}, progress=progress)
         out, err = capsys.readouterr()
         assert out == ""

@@ -48,7 +48,7 @@ def event(rng: random.Random) -> dict[str, Any]:
 
 def test_older_snapshots_stay_unchanged() -> None:
     rng = random.Random(5)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     events = [event(rng) for _ in range(6)]
     expected: dict[str, list[bool]] = {}
     snapshots = []
@@ -78,7 +78,7 @@ def test_older_snapshots_stay_unchanged() -> None:
 
 
 def test_matching_while_the_arrays_grow() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("s0", "S_DWITHIN(g, POINT(0 0), 5) AND s = 'a'")
     done, wrong = threading.Event(), []
 
@@ -106,7 +106,7 @@ def test_matching_while_the_arrays_grow() -> None:
 
 
 def test_an_addition_that_fails_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("first", "n > 0")
     add = memtable_module.Memtable.add_compiled
 
@@ -132,7 +132,7 @@ def test_an_addition_that_fails_adds_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_rows_are_deleted_after_a_failed_addition_that_enlarged_the_arrays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(60):
         matcher.subscribe(f"s{k}", "n > 0")
     add = memtable_module.Memtable.add_compiled

@@ -27,7 +27,7 @@ Ranked = list[tuple[str, float]]
 
 
 def matcher_of(expressions: dict[str, Any], index: str = "auto") -> Matcher:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     for id, expression in expressions.items():
         matcher.subscribe(id, expression)
     return matcher
@@ -201,21 +201,21 @@ def test_best_first_ties_by_id(three: Matcher) -> None:
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "1", True, nan, Decimal(1), [1]])
 def test_invalid_top_k(bad: Any) -> None:
-    for call in (Matcher().match, Matcher().rank):
+    for call in (Matcher(space="planar").match, Matcher(space="planar").rank):
         with pytest.raises(ModelError, match="top_k must be a whole number from 0 on"):
             call({}, top_k=bad)
 
 
 @pytest.mark.parametrize("bad", [nan, "1", True, np.float64("nan"), [1], 1j])
 def test_invalid_min_score(bad: Any) -> None:
-    for call in (Matcher().match, Matcher().rank):
+    for call in (Matcher(space="planar").match, Matcher(space="planar").rank):
         with pytest.raises(ModelError, match="min_score must be a number"):
             call({}, min_score=bad)
 
 
 def test_invalid_event() -> None:
     with pytest.raises(FencepostError):
-        Matcher().rank(5)
+        Matcher(space="planar").rank(5)
 
 
 # ---------------------------------------------------------------------------- against the reference
@@ -302,7 +302,9 @@ class MatcherHistory:
     def __init__(self, seed: int, indexes: tuple[str, ...]) -> None:
         self.now = 0
         self.rng = random.Random(seed)
-        self.matchers = [Matcher(index=index, clock=lambda: self.now) for index in indexes]
+        self.matchers = [
+            Matcher(index=index, clock=lambda: self.now, space="planar") for index in indexes
+        ]
         self.added = 0
 
     def step(self) -> None:
@@ -379,7 +381,7 @@ def test_rankings_stay_alike_under_random_changes(
 
 def test_scores_follow_changes_of_subscriptions() -> None:
     now = [0]
-    matcher = Matcher(clock=lambda: now[0])
+    matcher = Matcher(clock=lambda: now[0], space="planar")
     words = [["x", "y"], ["x"], ["y"], ["z"]]
     matcher.subscribe_columns(list("abcd"), keywords={"t": words})
     event = {"t": "x y"}
@@ -403,7 +405,7 @@ def test_scores_follow_changes_of_subscriptions() -> None:
 @pytest.mark.parametrize("index", ["auto", "reference", "rt"])
 def test_a_subscription_that_expires_during_a_call(index: str) -> None:
     calls = iter(range(1000))
-    matcher = Matcher(index=index, clock=lambda: next(calls))
+    matcher = Matcher(index=index, clock=lambda: next(calls), space="planar")
     ranked = []
     for _ in range(30):
         expires = np.datetime64(next(calls) + 4, "ns")
@@ -415,7 +417,7 @@ def test_a_subscription_that_expires_during_a_call(index: str) -> None:
 
 
 def test_ranking_while_subscriptions_change() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     ids = [f"s{k}" for k in range(60)]
     keywords = [["x", f"w{k % 7}"] for k in range(60)]
     matcher.subscribe_columns(ids, keywords={"t": keywords})
@@ -440,14 +442,17 @@ def test_ranking_while_subscriptions_change() -> None:
     for thread in threads:
         thread.join()
     assert not broken
-    plain = Matcher(index="reference")
+    plain = Matcher(index="reference", space="planar")
     for id in matcher.ids():
         plain.subscribe(id, matcher.expression(id))
     assert matcher.rank(event) == plain.rank(event)
 
 
 def test_stop_words_are_ignored_in_texts_and_keywords() -> None:
-    matchers = [Matcher(index=index, stop_words=["the"]) for index in ("auto", "reference", "rt")]
+    matchers = [
+        Matcher(index=index, stop_words=["the"], space="planar")
+        for index in ("auto", "reference", "rt")
+    ]
     for matcher in matchers:
         matcher.subscribe("cat", "A_CONTAINS(t, ('the', 'cat'))")
         matcher.subscribe("dog", "A_CONTAINS(t, ('dog'))")
@@ -459,7 +464,7 @@ def test_stop_words_are_ignored_in_texts_and_keywords() -> None:
 
 
 def test_scores_are_those_of_the_version_that_was_matched() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id, word in (("a", "x"), ("b", "y"), ("c", "y")):
         matcher.subscribe(id, f"A_OVERLAPS(t, ('{word}'))")
     matcher.compact()

@@ -76,7 +76,7 @@ def with_wkt(event: dict[str, Any]) -> dict[str, Any]:
 def test_matching_events_satisfy_the_requirements(
     expressions: list[str], events: list[dict[str, Any]]
 ) -> None:
-    matcher, reference = Matcher(), Matcher(index="reference")
+    matcher, reference = Matcher(space="planar"), Matcher(index="reference", space="planar")
     for number, expression in enumerate(expressions):
         matcher.subscribe(str(number), expression)
         reference.subscribe(str(number), expression)
@@ -101,7 +101,7 @@ def test_matching_events_satisfy_the_requirements(
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_rows_of_a_filter(compacted: bool) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe(
         "a", "S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND s = 'x' AND n > 3 AND NOT s = 'y'"
     )
@@ -118,7 +118,7 @@ def test_rows_of_a_filter(compacted: bool) -> None:
 
 
 def test_postings_require_a_box_and_their_rarest_word() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     boxes = np.array([[0, 0, 1, 1], [2, 2, 3, 3]])
     words = [["often", "seldom"], ["often"]]
     matcher.subscribe_columns(

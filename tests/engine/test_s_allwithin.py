@@ -62,7 +62,7 @@ INDEXES = ["auto", "reference", "sff", "cr-tree", "rt", "rt++", "ops4st", "ops4s
 def test_an_event_is_in_a_circle_if_its_whole_geometry_is(
     index: str, rest: str, tmp_path: Path
 ) -> None:
-    m = Matcher(index=index)
+    m = Matcher(index=index, space="planar")
     rest = rest.lstrip(";")
     for radius in RADII:
         circle = read(f"@(Circle(0,0,{radius!r}))({rest})")
@@ -94,7 +94,7 @@ def test_an_event_is_in_a_circle_if_its_whole_geometry_is(
 
 def test_many_circles_with_a_string_and_extended_events() -> None:
     rng = random.Random("circles")
-    m = Matcher()
+    m = Matcher(space="planar")
     circles = {f"{k:03}": (rng.uniform(0, 60), rng.uniform(0, 60), 9.0) for k in range(300)}
     for id, (x, y, radius) in circles.items():
         m.subscribe(id, read(f"@(Circle({x!r},{y!r},{radius}))(STRING:kind=“taxi”)"))
@@ -121,7 +121,7 @@ def test_all_three_notations() -> None:
     text = render_ops4st(tree)
     assert text.startswith("@(Circle(1.0,2.0,3.5))")
     assert parse_ops4st(text) == tree
-    m = Matcher()
+    m = Matcher(space="planar")
     m.subscribe("tree", tree)
     assert parse(m.expression("tree")) == tree
     m.move("tree", "geometry", "POINT(9 9)")
@@ -132,7 +132,7 @@ def test_all_three_notations() -> None:
 
 
 def test_an_explanation_has_the_distance_of_the_farthest_point() -> None:
-    m = Matcher()
+    m = Matcher(space="planar")
     m.subscribe("circle", "S_ALLWITHIN(geometry, POINT(0 0), 4)")
     explanation = m.explain({"geometry": "LINESTRING(0 1, 3 4)"}, "circle")
     assert "the distance is 5; off by 1" in str(explanation)

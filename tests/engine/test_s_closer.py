@@ -36,7 +36,7 @@ EXPECTED_IDS = [
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt", "rt++", "ops4st"])
 @pytest.mark.parametrize("rest", ["", " AND kind = 'taxi'"])
 def test_a_distance_equal_to_the_bound_is_not_closer(index: str, rest: str, tmp_path: Path) -> None:
-    m = Matcher(index=index)
+    m = Matcher(index=index, space="planar")
     for id, bound in BOUNDS.items():
         m.subscribe(id, f"S_CLOSER(g, POINT(0 0), {bound!r}){rest}")
         m.subscribe(f"not {id}", f"NOT S_CLOSER(POINT(0 0), g, {bound!r}){rest}")
@@ -56,7 +56,7 @@ def test_a_distance_equal_to_the_bound_is_not_closer(index: str, rest: str, tmp_
 
 
 def test_many_points_with_a_word_are_found_by_their_discs() -> None:
-    m = Matcher()
+    m = Matcher(space="planar")
     for k in range(300):
         m.subscribe(f"{k:03}", f"kind = 'taxi' AND S_CLOSER(g, POINT({k} 0), 5)")
     m.compact()
@@ -64,7 +64,7 @@ def test_many_points_with_a_word_are_found_by_their_discs() -> None:
 
 
 def test_a_parsed_condition_as_expression() -> None:
-    m = Matcher()
+    m = Matcher(space="planar")
     m.subscribe("tree", parse("S_CLOSER(g, POINT(0 0), 5) AND kind = 'taxi'"))
     assert m.match(AT_FIVE) == []
     assert m.match(BETWEEN) == ["tree"]

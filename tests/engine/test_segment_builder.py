@@ -43,7 +43,7 @@ LINE = "LINESTRING (0 0, 1 1)"
     ],
 )
 def test_the_path_of_a_filter(text: str, path: str) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("s", text)
     assert filters_by_path(matcher) == {"scan": 1}  # in the memtable
     matcher.compact()
@@ -56,7 +56,7 @@ def filters_by_path(matcher: Matcher) -> dict[str, int]:
 
 
 def test_the_more_selective_path_is_taken() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(40):
         wide = "BBOX(-90, -90, 90, 90)"
         matcher.subscribe(f"wide{k}", f"S_INTERSECTS(g, {wide}) AND s = 's{k}' AND n > {k - 9}")
@@ -73,7 +73,7 @@ def test_the_more_selective_path_is_taken() -> None:
 
 
 def test_segments_stay_few() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(300):
         matcher.subscribe(f"s{k}", f"n = {k}")
         assert matcher.match({"n": k}) == [f"s{k}"]  # an event between all additions

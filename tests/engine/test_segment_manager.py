@@ -17,7 +17,7 @@ BOW_TIE = "S_INTERSECTS(place, POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))) AND size > 3"
 
 
 def test_subscriptions_added_between_events_share_a_small_segment() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=3)
     for k in range(100):
         matcher.subscribe(f"s{k}", BOX.format(k, k + 2, k % 2))
@@ -34,7 +34,7 @@ def test_subscriptions_added_between_events_share_a_small_segment() -> None:
 @pytest.mark.parametrize("max_small_rows", [0, 8, 100])
 def test_changes_are_found_in_every_segment(max_small_rows: int) -> None:
     rng = random.Random(3)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=2, max_small_rows=max_small_rows)
     bounds: dict[str, int] = {}
     for k in range(150):
@@ -53,7 +53,7 @@ def test_changes_are_found_in_every_segment(max_small_rows: int) -> None:
 
 
 def test_keywords_with_a_box_become_postings() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     keep_segments_small(matcher, max_memtable_rows=10)
     for k in range(40):
         text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
@@ -71,14 +71,14 @@ def test_a_table_rejects_the_rows_that_subscribe_rejects() -> None:
     reasons = []
     for number in (7, 150):
         with pytest.raises(Exception, match="column") as raised:
-            Matcher().subscribe("one", texts[number])
+            Matcher(space="planar").subscribe("one", texts[number])
         reasons.append((number, str(raised.value)))
     rows = [{"id": f"s{k}", "expression": text} for k, text in enumerate(texts)]
     dead_letters: list[tuple[int, str]] = []
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     assert matcher.subscribe_many(rows, dead_letters) == 198
     assert dead_letters == reasons
-    one_by_one = Matcher()
+    one_by_one = Matcher(space="planar")
     for k, text in enumerate(texts):
         if k not in (7, 150):
             one_by_one.subscribe(f"s{k}", text)
@@ -86,12 +86,12 @@ def test_a_table_rejects_the_rows_that_subscribe_rejects() -> None:
         event = {"place": f"POINT({x} 1)", "size": x}
         assert matcher.match(event) == one_by_one.match(event)
     with pytest.raises(ModelError, match="2 rows cannot be used"):
-        Matcher().subscribe_many(rows)
+        Matcher(space="planar").subscribe_many(rows)
 
 
 def test_a_table_rejects_ids_that_are_in_use() -> None:
     now = [0]
-    matcher = Matcher(clock=lambda: now[0])
+    matcher = Matcher(clock=lambda: now[0], space="planar")
     matcher.subscribe_many([{"id": f"s{k}", "expression": f"n = {k}"} for k in range(100)])
     matcher.subscribe("late", "n = 1", expires="1970-01-01T00:00:01Z")
     matcher.subscribe("s200", "n = 2")

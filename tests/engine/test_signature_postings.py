@@ -135,7 +135,7 @@ def check(matcher: Matcher, predicates: Mapping[str, Predicate], rng: random.Ran
 @pytest.mark.parametrize("seed", range(4))
 def test_matches_after_changes_and_saving(seed: int, tmp_path: Path) -> None:
     rng = random.Random(f"combined {seed}")
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     predicates: dict[str, Predicate] = {}
     for turn in range(3):
         added = {f"{turn}-{k}": subscription(rng) for k in range(150)}
@@ -179,7 +179,7 @@ def paths(matcher: Matcher) -> dict[str, int]:
     ],
 )
 def test_the_path_of_a_filter_with_strings(text: str, path: str) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("s", text)
     assert paths(matcher) == {path: 1}
     assert matcher.plan("s")[0].path == path
@@ -188,7 +188,7 @@ def test_the_path_of_a_filter_with_strings(text: str, path: str) -> None:
 def test_a_column_with_too_many_strings_is_left_out() -> None:
     """17 strings of a column would be too many postings; the other column and the box are used."""
     many = ", ".join(f"'{k}'" for k in range(17))
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("two", f"a IN ({many}) AND b = 'y' AND S_DWITHIN(g, POINT (0 0), 1)")
     matcher.subscribe("none", f"a IN ({many}) AND b IN ({many})")
     assert paths(matcher) == {"signature": 1, "equality": 1}
@@ -199,7 +199,7 @@ def test_a_column_with_too_many_strings_is_left_out() -> None:
 
 def test_no_event_visits_subscriptions_with_other_strings() -> None:
     """A number remains to be compared, so each filter found counts as a candidate."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     count = 3000
     ids = [str(k) for k in range(count)]
     rng = np.random.default_rng(5)
@@ -218,7 +218,7 @@ def test_no_event_visits_subscriptions_with_other_strings() -> None:
 
 
 def test_filters_that_postings_decide_are_no_candidates() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(50):
         matcher.subscribe(f"near {k}", f"a = 'x' AND S_DWITHIN(g, POINT ({k} 0), 5)")
         box = f"S_INTERSECTS(g, BBOX({k}, 0, {k + 1}, 1))"
@@ -236,7 +236,7 @@ def test_filters_that_postings_decide_are_no_candidates() -> None:
 
 def test_rare_signatures_are_not_posted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posting_passes, "_MAX_SIGNATURES", 2)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k, columns in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
         matcher.subscribe(str(k), f"{columns[0]} = 'x' AND {columns[1]} = 'y'")
     assert paths(matcher) == {"signature": 5, "equality": 2}
@@ -248,7 +248,7 @@ def test_many_distinct_strings() -> None:
     """More than 65,536 strings, each with its own posting."""
     count = 70_000
     names = pa.array([f"name {k}" for k in range(count)])
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     xy = np.column_stack((np.arange(count) % 300, np.arange(count) // 300)).astype(float)
     matcher.subscribe_columns(
         names,
@@ -265,7 +265,7 @@ def test_many_distinct_strings() -> None:
 
 
 def test_a_filter_with_a_frequent_string_keeps_its_region() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(60):
         triangle = f"POLYGON (({k} 0, {k + 1} 0, {k} 1, {k} 0))"
         matcher.subscribe(f"one {k}", f"a = 'x' AND S_WITHIN(g, {triangle})")

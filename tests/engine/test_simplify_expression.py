@@ -29,7 +29,7 @@ PREDICATES = st.lists(ALIKE, min_size=2, max_size=5).map(
 @examples(250)
 def test_the_simplified_expression_matches_the_same_events(text: str, events: list[Event]) -> None:
     try:
-        result = fp.simplify(text)
+        result = fp.simplify(text, space="planar")
     except LanguageError:  # too many filters
         return
     before, after = parse(text), parse(result.expression)
@@ -68,7 +68,7 @@ def test_strings_that_read_as_times(spellings: tuple[str, ...]) -> None:
             ]
             alternatives.append(" AND ".join(parts))
         text = " OR ".join(alternatives)
-        result = fp.simplify(text)
+        result = fp.simplify(text, space="planar")
         before, after = parse(text), parse(result.expression)
         changed += before != after
         for moment in MOMENTS:
@@ -119,20 +119,22 @@ def test_strings_that_read_as_times(spellings: tuple[str, ...]) -> None:
 )
 def test_simplified_expressions(expression: str, simplified: str | None) -> None:
     """`None` stands for the first filter of the expression."""
-    assert fp.simplify(expression).expression == (simplified or expression.partition(" OR ")[0])
+    assert fp.simplify(expression, space="planar").expression == (
+        simplified or expression.partition(" OR ")[0]
+    )
 
 
 def test_an_expression_without_redundancy_is_unchanged() -> None:
     text = "n>5  and (m < 3 or b)"
-    assert fp.simplify(text).expression == text
-    assert fp.simplify({"op": ">", "args": [{"property": "n"}, 5]}).expression == (
+    assert fp.simplify(text, space="planar").expression == text
+    assert fp.simplify({"op": ">", "args": [{"property": "n"}, 5]}, space="planar").expression == (
         '{"op": ">", "args": [{"property": "n"}, 5]}'
     )
 
 
 def test_numbers_and_reasons() -> None:
     text = "n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b OR s < '' OR m IS NULL AND m = 1"
-    result = fp.simplify(text)
+    result = fp.simplify(text, space="planar")
     assert result.expression == "n > 6"
     assert (result.filters_before, result.filters_after) == (5, 1)
     assert (result.constraints_before, result.constraints_after) == (9, 1)
@@ -159,7 +161,7 @@ def test_numbers_and_reasons() -> None:
 
 
 def test_an_expression_that_never_matches() -> None:
-    result = fp.simplify("n > 5 AND n < 3")
+    result = fp.simplify("n > 5 AND n < 3", space="planar")
     assert result.never_matches
     assert "no event can match" in str(result)
 
@@ -167,13 +169,13 @@ def test_an_expression_that_never_matches() -> None:
 def test_long_conditions_are_shortened_in_lines_only() -> None:
     corners = ", ".join(f"{k} {k * k}" for k in range(40))
     area = f"POLYGON(({corners}, 0 0))"
-    result = fp.simplify(f"EH_INSIDE(g, {area}) OR S_INTERSECTS(g, {area})")
+    result = fp.simplify(f"EH_INSIDE(g, {area}) OR S_INTERSECTS(g, {area})", space="planar")
     assert len(result.dropped[0].what) > 200
     assert max(map(len, list(result.lines())[1:])) < 200
 
 
 def test_two_types_of_one_value_conflict() -> None:
-    (part, *_) = fp.simplify("t > '2020-01-02' AND t < '2020-01-03'").dropped
+    (part, *_) = fp.simplify("t > '2020-01-02' AND t < '2020-01-03'", space="planar").dropped
     assert part.why == (
         "t > '2020-01-02' (of a string) and t < DATE('2020-01-03') (of a time) cannot both hold"
     )

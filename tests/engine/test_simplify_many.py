@@ -32,7 +32,7 @@ def covering_ids_of(*expressions: str, **columns: list[object]) -> dict[str, str
     ]
     for name, values in columns.items():
         rows = [{**row, name: value} for row, value in zip(rows, values, strict=True)]
-    return {result.id: result.covered_by for result in simplify_many(rows)}
+    return {result.id: result.covered_by for result in simplify_many(rows, space="planar")}
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_rows_are_simplified_in_order() -> None:
     rows = pa.table(
         {"id": ["b", "a"], "expression": ["n > 5 AND n > 3", '{"op": "not", "args": [true]}']}
     )
-    second, first = simplify_many(rows)
+    second, first = simplify_many(rows, space="planar")
     assert (second.id, second.subscriber, second.simplification) == (
         "b",
         "b",
-        fp.simplify("n > 5 AND n > 3"),
+        fp.simplify("n > 5 AND n > 3", space="planar"),
     )
     assert first.simplification.never_matches
 
@@ -102,19 +102,19 @@ def test_unusable_rows_are_dead_letters() -> None:
         {"id": "d", "expression": "n > 2", "expires": "never"},
     ]
     bad: list[tuple[int, str]] = []
-    (only,) = simplify_many(rows, bad)
+    (only,) = simplify_many(rows, bad, space="planar")
     assert only.id == "b"
     assert [row for row, _ in bad] == [0, 2, 3, 4, 5]
     with pytest.raises(ModelError, match="5 rows cannot be used: row 0: "):
-        simplify_many(rows)
+        simplify_many(rows, space="planar")
 
 
 def test_stop_words_and_space_are_those_of_the_matcher() -> None:
     text = "A_CONTAINS(t, ('the cat')) AND A_CONTAINS(t, ('cat'))"
-    (result,) = simplify_many([{"id": "a", "expression": text}], stop_words=["the"])
-    assert result.simplification == fp.simplify(text, stop_words=["the"])
+    (result,) = simplify_many([{"id": "a", "expression": text}], stop_words=["the"], space="planar")
+    assert result.simplification == fp.simplify(text, stop_words=["the"], space="planar")
     outside = [{"id": "a", "expression": "S_INTERSECTS(g, POINT(300 0))"}]
-    assert len(simplify_many(outside)) == 1
+    assert len(simplify_many(outside, space="planar")) == 1
     with pytest.raises(ModelError, match="row 0"):
         simplify_many(outside, space="wgs84")
 
@@ -148,7 +148,9 @@ def test_covers_equal_those_of_brute_force(seed: int) -> None:
             and all(any(a.covers(b) for a in predicates[k]) for b in predicates[other])
         )
 
-    covering_ids = {int(result.id): result.covered_by for result in simplify_many(rows)}
+    covering_ids = {
+        int(result.id): result.covered_by for result in simplify_many(rows, space="planar")
+    }
     stays = [k for k, by in covering_ids.items() if by is None]
     for k, by in covering_ids.items():
         if by is not None:
@@ -173,7 +175,7 @@ def usable(texts: list[str]) -> list[str]:
     good = []
     for text in texts:
         try:
-            fp.simplify(text)
+            fp.simplify(text, space="planar")
         except LanguageError:  # too many filters
             continue
         good.append(text)
@@ -227,7 +229,8 @@ def test_covers_do_not_depend_on_block_sizes(monkeypatch: pytest.MonkeyPatch) ->
     parts = covering.find_covered_predicates(predicates, [0] * len(predicates))
     assert set(whole) == set(parts)
     assert isinstance(
-        simplify_many([{"id": "a", "expression": "n > 1"}])[0], SimplifiedSubscription
+        simplify_many([{"id": "a", "expression": "n > 1"}], space="planar")[0],
+        SimplifiedSubscription,
     )
 
 

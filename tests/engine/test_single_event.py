@@ -10,7 +10,7 @@ from fencepost import Matcher
 
 
 def test_more_matches_than_fit_in_the_answer() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     rows = [{"id": f"{n:05}", "expression": f"n > {n % 2}"} for n in range(3_000)]
     matcher.subscribe_many(rows)
     ids = [row["id"] for row in rows]
@@ -41,7 +41,7 @@ def test_more_matches_than_fit_in_the_answer() -> None:
     ],
 )
 def test_lists_of_all_kinds(words: Any, expected: list[str]) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe("both", "A_CONTAINS(words, ('a', 'b'))")
     matcher.subscribe("one", "A_CONTAINS(words, ('a')) AND kind = 'k'")
     for _ in range(2):

@@ -57,7 +57,7 @@ def test_every_index_ignores_stop_words(
         for event in events
     ]
     for index in INDEXES:
-        matcher = Matcher(index=index, stop_words=stop_words)
+        matcher = Matcher(index=index, stop_words=stop_words, space="planar")
         for number, text in enumerate(expressions):
             matcher.subscribe(str(number), text)
         assert [matcher.match(event) for event in events] == expected
@@ -76,7 +76,7 @@ def test_tables_of_texts(expression: str, texts: list[str], stop_words: list[str
         k for k, text in enumerate(texts) if by_definition(expression, {"t": text}, stop_words)
     ]
     for index in INDEXES:
-        matcher = Matcher(index=index, stop_words=stop_words)
+        matcher = Matcher(index=index, stop_words=stop_words, space="planar")
         matcher.subscribe("s", expression)
         assert matcher.match_batch(pa.table({"t": texts})).column("event").to_pylist() == expected
 
@@ -88,7 +88,7 @@ def test_tables_of_texts(expression: str, texts: list[str], stop_words: list[str
 def test_simplified_for_the_same_stop_words(
     expression: str, value: object, stop_words: list[str]
 ) -> None:
-    shorter = simplify(expression, stop_words=stop_words).expression
+    shorter = simplify(expression, stop_words=stop_words, space="planar").expression
     event = {"t": value}
     assert by_definition(shorter, event, stop_words) == by_definition(expression, event, stop_words)
 
@@ -101,7 +101,7 @@ def test_conditions_one_by_one(expression: str, value: object, stop_words: list[
 
 
 def test_columns_of_keywords() -> None:
-    matcher = Matcher(stop_words=["The"])
+    matcher = Matcher(stop_words=["The"], space="planar")
     matcher.subscribe_columns(["a", "b"], keywords={"t": [["the cat"], ["the"]]})
     assert matcher.match({"t": "Cat!"}) == ["a", "b"]
     assert matcher.match({"t": "the"}) == ["b"]
@@ -111,7 +111,7 @@ def test_columns_of_keywords() -> None:
 
 
 def test_stop_words_are_saved(tmp_path: Path) -> None:
-    matcher = Matcher(stop_words=["The", "straße"])
+    matcher = Matcher(stop_words=["The", "straße"], space="planar")
     matcher.subscribe("s", "A_EQUALS(t, ('the', 'cat'))")
     matcher.save(tmp_path / "index")
     for index in INDEXES:
@@ -125,4 +125,4 @@ def test_stop_words_are_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["the", [1], None, 5, [None]])
 def test_invalid_stop_words(wrong: object) -> None:
     with pytest.raises(ModelError, match="must be a list of strings"):
-        Matcher(stop_words=wrong)  # type: ignore[arg-type]
+        Matcher(stop_words=wrong, space="planar")  # type: ignore[arg-type]

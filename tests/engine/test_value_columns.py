@@ -81,7 +81,7 @@ def test_values(kind: str, form: str, data: st.DataObject) -> None:
     if form == "NumPy":  # otherwise it becomes an array of objects
         values = [value for value in values if value is not None] or [1]
     ids = [f"{row:02}" for row in range(len(values))]
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(ids, equals={"v": FORMS[form](values)})
     for value in [*values, 1, 1.0, "a", True, None]:
         expected = [id for id, bound in zip(ids, values, strict=True) if matches(bound, value)]
@@ -105,14 +105,16 @@ def test_values(kind: str, form: str, data: st.DataObject) -> None:
 def test_values_that_cannot_be_compared(values: Any) -> None:
     row = 0 if isinstance(values, pa.Array) and values.type == pa.binary() else 1
     with pytest.raises(ModelError, match=rf"equals\['v'\] takes .* in row {row}"):
-        Matcher().subscribe_columns(["a", "b"], equals={"v": values})
+        Matcher(space="planar").subscribe_columns(["a", "b"], equals={"v": values})
 
 
 def test_a_lone_surrogate() -> None:
     with pytest.raises(ModelError, match=r"equals\['v'\] holds a lone surrogate in row 1"):
-        Matcher().subscribe_columns(["a", "b"], equals={"v": ["a", "\ud800"]})
+        Matcher(space="planar").subscribe_columns(["a", "b"], equals={"v": ["a", "\ud800"]})
     with pytest.raises(ModelError, match=r"keywords\['v'\] holds a lone surrogate in row 1"):
-        Matcher().subscribe_columns(["a", "b"], keywords={"v": [["a"], ["b", "\ud800"]]})
+        Matcher(space="planar").subscribe_columns(
+            ["a", "b"], keywords={"v": [["a"], ["b", "\ud800"]]}
+        )
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "A b", "Straße", "c!", "", "a"]), max_size=4)
@@ -138,7 +140,7 @@ def test_keywords_of_two_attributes_beside_values(
         and number in (1, None)
     ]
     for as_column in (list, lambda lists: pa.array(lists, pa.list_(pa.string()))):
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         keywords = {"t": as_column([r[0] for r in rows]), "l": as_column([r[1] for r in rows])}
         matcher.subscribe_columns(ids, keywords=keywords, equals={"n": [r[2] for r in rows]})
         assert matcher.match(event) == expected

@@ -240,7 +240,7 @@ class TestParquet:
         value = batch.event(0)["area"]
         read = shapely.from_wkb(value) if encoding == "WKB" else shapely.geometry.shape(value)
         assert shapely.equals_exact(read, geometry)
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         near = f"S_INTERSECTS(area, {geometry.wkt})"
         matcher.subscribe("near", near)
         # A relation of two attributes is evaluated in Python, row by row.
@@ -254,7 +254,7 @@ class TestParquet:
         path = tmp_path / "events.parquet"
         pq.write_table(pa.table({"way": column}), path)
         (batch,) = read_events(path)
-        matcher = Matcher()
+        matcher = Matcher(space="planar")
         matcher.subscribe("near", "S_INTERSECTS(way, POINT (6 6))")
         part = batch.part(1, 2)
         assert part.rows.tolist() == [1]

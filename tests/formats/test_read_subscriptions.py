@@ -51,7 +51,7 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[DeadLetter]]:
 
 def subscribed(path: Path) -> tuple[Matcher, list[DeadLetter]]:
     letters: list[DeadLetter] = []
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     file = read_subscriptions(path, letters.append)
     count = subscribe_file(matcher, file, letters.append, lambda done: None)
     assert count == len(matcher)

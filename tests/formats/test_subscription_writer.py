@@ -43,7 +43,7 @@ def event(rng: random.Random) -> dict[str, object]:
 @pytest.mark.parametrize("seed", seeds(10, 3))
 def test_written_and_read_back(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    matcher = Matcher(clock=lambda: 10**18)
+    matcher = Matcher(clock=lambda: 10**18, space="planar")
     for k in range(60):
         expires = rng.choice([None, None, "2001-01-01", "2100-01-01T01:02:03.123456789+01:00"])
         subscriber = rng.choice([None, *NAMES])
@@ -62,7 +62,7 @@ def test_written_and_read_back(seed: int, tmp_path: Path) -> None:
     write_subscriptions(opened, written)
     file = tmp_path / "written.ndjson"
     file.write_bytes(written.getvalue())
-    again = Matcher(clock=lambda: 10**18)
+    again = Matcher(clock=lambda: 10**18, space="planar")
     again.subscribe_many([row.values for rows, _ in read_subscriptions(file) for row in rows])
     assert again.ids() == matcher.ids()
     view, expected = again.view(), matcher.view()

@@ -37,7 +37,7 @@ EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "
 def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
     index: str | MatcherIndex,
 ) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     for number, (interface, text) in FIGURE_3.items():
         matcher.subscribe(f"f{number // 10}.{number % 10}", text, subscriber=interface)
     assert matcher.match_subscribers(FIGURE_1) == ["I2"]
@@ -53,7 +53,7 @@ def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
 def test_expired_and_removed_filters_find_no_subscriber(index: str) -> None:
     """The first filter that holds decides a subscriber; it must be neither expired nor removed."""
     now = 1_000_000_000
-    matcher = Matcher(index=index, clock=lambda: now)
+    matcher = Matcher(index=index, clock=lambda: now, space="planar")
     matcher.subscribe("short", "n > 0", subscriber="ann", expires="1970-01-01T00:00:05Z")
     matcher.subscribe("long", "n > 5", subscriber="ann", expires="1970-01-01T00:00:09Z")
     matcher.subscribe("gone", "n > 0", subscriber="bob")
@@ -99,7 +99,7 @@ def test_a_clock_that_advances_while_changes_are_applied() -> None:
 
 @pytest.mark.parametrize("index", PAPERS)
 def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("a", "EH_INSIDE(g, BBOX(0, 0, 4, 4))", subscriber="ann")
     matcher.subscribe_columns(["b"], equals={"n": [5]}, subscribers=["bob"])
     matcher.save(tmp_path)
@@ -124,7 +124,7 @@ def test_a_custom_index_is_given_as_papers_are() -> None:
     assert matcher.index == "mine"
     assert matcher.match({"g": "POINT (11 0)"}) == ["near"]
     with pytest.raises(ModelError, match="index='mine' supports the space wgs84"):
-        Matcher(index=mine)
+        Matcher(index=mine, space="planar")
 
 
 def test_an_index_stays_what_it_is() -> None:
@@ -143,7 +143,7 @@ def test_stats_count_distinct_constraints() -> None:
     matcher.unsubscribe("s3")
     assert matcher.stats()["constraints"] == 2
     assert matcher.stats()["subscriptions"] == 2
-    assert "constraints" not in Matcher().stats()
+    assert "constraints" not in Matcher(space="planar").stats()
 
 
 # ---------------------------------------------------------------------------------------- sampling
@@ -152,7 +152,7 @@ def test_stats_count_distinct_constraints() -> None:
 def test_a_density_samples_relations_as_algorithm_1_does() -> None:
     regions, events = mixed_pairs(np.random.default_rng(3), 300, 12)
     shapes = Shapes.read_all(regions)
-    exact, sampled = Matcher(index="cr-tree"), Matcher(index=cr_tree(density=2.0))
+    exact, sampled = Matcher(index="cr-tree"), Matcher(index=cr_tree(density=2.0), space="planar")
     for matcher in (exact, sampled):
         matcher.subscribe_columns(
             [str(k) for k in range(300)], regions={"g": (regions, "S_INTERSECTS")}
@@ -171,7 +171,7 @@ def test_a_density_samples_relations_as_algorithm_1_does() -> None:
 
 def test_a_folder_does_not_store_the_density(tmp_path: Path) -> None:
     near = "POLYGON ((4.01 0, 8 0, 8 5, 2 5, 2 4.01, 4.01 4.01, 4.01 0))"
-    matcher = Matcher(index=cr_tree(density=10.0))
+    matcher = Matcher(index=cr_tree(density=10.0), space="planar")
     matcher.subscribe("touched", "S_INTERSECTS(g, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))")
     assert matcher.index == "cr-tree"
     assert matcher.match({"g": near}) == ["touched"]
@@ -184,7 +184,7 @@ def test_a_folder_does_not_store_the_density(tmp_path: Path) -> None:
 @pytest.mark.parametrize("index", ["best", None, cr_tree], ids=["best", "None", "cr_tree"])
 def test_an_unknown_index_is_refused(index: Any) -> None:
     with pytest.raises(ModelError, match="index must be one of auto, reference, sff, cr-tree"):
-        Matcher(index=index)
+        Matcher(index=index, space="planar")
 
 
 @pytest.mark.parametrize("density", [0, -1.0, float("nan"), float("inf"), "thick", True, [1]])
@@ -198,7 +198,7 @@ def test_an_invalid_density_is_refused(density: Any) -> None:
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
 def test_geoarrow_columns_hold_geometries(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
     matcher.subscribe("missing", "g IS NULL")
     matcher.subscribe("large", "n > 1")
@@ -220,7 +220,7 @@ def test_geoarrow_columns_hold_geometries(index: str) -> None:
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
 def test_a_table_of_rows_without_columns(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("always", "TRUE")
     matcher.subscribe("missing", "n IS NULL")
     matches = matcher.match_batch(pa.table({"x": [1, 2, 3]}).select([]), sort=True)
@@ -229,7 +229,7 @@ def test_a_table_of_rows_without_columns(index: str) -> None:
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
 def test_an_unused_column_of_another_extension_type_is_ignored(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("s", "n > 1")
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((3, 2, 2)))
     matches = matcher.match_batch(pa.table({"x": tensors, "n": [1, 2, 3]}), sort=True)
@@ -238,7 +238,7 @@ def test_an_unused_column_of_another_extension_type_is_ignored(index: str) -> No
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
 def test_a_table_with_two_columns_of_one_name(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("s", "n > 1")
     table = pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])
     with pytest.raises(ModelError, match="have the same name"):
@@ -265,7 +265,7 @@ def test_thousands_of_subscriptions_that_come_and_go(index: str) -> None:
     expected_texts = [
         {text for text in texts if evaluate(conditions[text], e) is True} for e in events
     ]
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     kept: dict[str, str] = {}
     for step in range(12):
         added = {f"{step}-{k}": rng.choice(texts) for k in range(250)}

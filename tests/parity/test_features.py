@@ -73,7 +73,7 @@ def expected(kinds: str) -> Pairs:
 
 @cache
 def matcher() -> Matcher:
-    made = Matcher()
+    made = Matcher(space="planar")
     for id, text in subscriptions().items():
         made.subscribe(id, text)
     return made

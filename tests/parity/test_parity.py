@@ -92,7 +92,7 @@ def events(count: int) -> list[dict[str, Any]]:
 def test_embedded_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) -> None:
     texts, rows = expressions(150), events(60)
     conditions = {f"s{number}": parse(text) for number, text in enumerate(texts)}
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id, text in zip(conditions, texts, strict=True):
         matcher.subscribe(id, text)
     matcher.save(tmp_path / "index")

@@ -42,7 +42,7 @@ def test_server_embedded_and_reference_agree(tmp_path: Path, features: bool) -> 
     if features:
         rows = [{"type": "Feature", "geometry": None, "properties": row} for row in rows]
     attributes = [row["properties"] if features else row for row in rows]
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for number, text in enumerate(texts):
         matcher.subscribe(f"s{number}", text)
     conditions = {f"s{number}": parse(text) for number, text in enumerate(texts)}

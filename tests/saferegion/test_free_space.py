@@ -21,7 +21,7 @@ def at(x: float, y: float) -> dict[str, object]:
 
 def close_fences() -> fp.Matcher:
     """Return a matcher with 40 fences, each a millionth from the next."""
-    m = fp.Matcher()
+    m = fp.Matcher(space="planar")
     for k in range(40):
         m.subscribe(f"s{k}", f"S_DWITHIN(geometry, POINT({k * 1e-6!r} 0), 0.5)")
     return m
@@ -65,7 +65,7 @@ def cluster(rng: random.Random) -> tuple[list[str], list[Point]]:
 @given(seed=SEEDS)
 def test_regions_among_fences_of_any_scale(mode: str, seed: int) -> None:
     rng = random.Random(seed)
-    m = fp.Matcher(index="reference")
+    m = fp.Matcher(index="reference", space="planar")
     points: list[Point] = []
     for number in range(rng.randint(1, 4)):
         fences, found = cluster(rng)

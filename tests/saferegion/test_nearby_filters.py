@@ -9,6 +9,7 @@ import pytest
 
 import fencepost as fp
 from fencepost import SafeRegions
+from fencepost.geometry.space import SpaceName
 from fencepost.saferegion import safe_regions
 
 END = "2999-01-01T00:00:00Z"
@@ -71,7 +72,7 @@ def expression(rng: random.Random, metres: float) -> str:
 @pytest.mark.parametrize("space", ["planar", "wgs84"])
 @pytest.mark.parametrize("seed", range(3))
 def test_loading_in_columns_equals_loading_one_by_one(
-    space: str, seed: int, monkeypatch: Any
+    space: SpaceName, seed: int, monkeypatch: Any
 ) -> None:
     rng = random.Random(f"{space} {seed}")
     metres = 1.0 if space == "planar" else 100_000.0
@@ -116,7 +117,7 @@ def test_loading_in_columns_equals_loading_one_by_one(
 
 
 def test_subscriptions_loaded_in_columns_can_change() -> None:
-    m = fp.Matcher()
+    m = fp.Matcher(space="planar")
     m.subscribe_columns(
         [f"s{k}" for k in range(100)],
         regions={"geometry": ([f"POINT({k} 0)" for k in range(100)], "S_INTERSECTS")},

@@ -24,7 +24,7 @@ def at(x: float, y: float, **attributes: object) -> dict[str, object]:
 
 
 def regions(*expressions: str, **options: Any) -> fp.SafeRegions:
-    m = fp.Matcher()
+    m = fp.Matcher(space="planar")
     for number, expression in enumerate(expressions):
         m.subscribe(str(number), expression)
     s = fp.SafeRegions(m, **options)
@@ -229,7 +229,7 @@ def test_an_object_that_keeps_its_region_gets_a_short_answer() -> None:
 
 
 def test_a_matcher_does_not_keep_regions_alive() -> None:
-    m = fp.Matcher()
+    m = fp.Matcher(space="planar")
     gone = weakref.ref(fp.SafeRegions(m))
     gc.collect()
     assert gone() is None
@@ -240,7 +240,7 @@ def test_a_matcher_does_not_keep_regions_alive() -> None:
 
 
 def test_bad_arguments() -> None:
-    m = fp.Matcher()
+    m = fp.Matcher(space="planar")
     bad: tuple[dict[str, Any], ...] = (
         *({"method": "best"}, {"mode": "loud"}, {"max_holes": 0}, {"max_objects": 0}),
     )

@@ -61,7 +61,7 @@ def test_outer_and_inner_bounds(name: str, seed: int) -> None:
     expression = place(rng, country, far=rng.random() < 0.5)
     if rng.random() < 0.3:
         expression += f" AND {place(rng, country, far=rng.random() < 0.5)}"
-    matcher = fp.Matcher(country.space, index="reference")
+    matcher = fp.Matcher(space, index="reference")
     matcher.subscribe("one", expression)
     all_zones = zones_of(expression, space)
     possible = [zones for zones in all_zones if zones is not None]
@@ -125,7 +125,7 @@ def test_a_disc_is_in_its_outer_shapes_however_small(
 def test_a_tiny_disc_is_never_in_a_region() -> None:
     distance = 8.427340485889371e-161
     x, y = 8.421890007710419e-161, 3.0304515032827607e-162
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("tiny", f"S_DWITHIN(geometry, POINT(0 0), {distance!r})")
     assert matcher.match({"geometry": shapely.Point(x, y)}) == ["tiny"]
     region = fp.SafeRegions(matcher).around({"geometry": "POINT(1 1)"})

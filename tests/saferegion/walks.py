@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass
 
 import fencepost as fp
+from fencepost.geometry.space import SpaceName
 from fencepost.papers.events import GreedyRectangles
 
 _OGC = "INTERSECTS DISJOINT EQUALS TOUCHES WITHIN CONTAINS OVERLAPS CROSSES"
@@ -26,7 +27,7 @@ KINDS = ("a", "b")
 class Country:
     """A lattice of 24 x 24 points: its origin, its step, and the unit of distances."""
 
-    space: str = "planar"
+    space: SpaceName = "planar"
     x: float = 0.0
     y: float = 0.0
     step: float = 1.0

@@ -59,7 +59,11 @@ def main(spark: SparkSession, folder: Path) -> None:
     rows = spark.range(2, numPartitions=2).mapInArrow(code_paths, "place string").collect()
     report["paths"] = [row["place"] for row in rows]
     built = fps.build_index(
-        spark, spark.read.parquet(str(folder / "subscriptions")), folder / "index", parts=3
+        spark,
+        spark.read.parquet(str(folder / "subscriptions")),
+        folder / "index",
+        parts=3,
+        space="planar",
     )
     report["built"] = [built.subscriptions, built.parts, built.dead_letters]
     events = spark.read.parquet(str(folder / "events"))

@@ -84,7 +84,7 @@ def events(count: int) -> list[tuple[Any, ...]]:
 
 
 def matcher_of(rows: list[tuple[str, str, str]]) -> Matcher:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id, text, owner in rows:
         matcher.subscribe(id, text, subscriber=owner, replace=True)
     return matcher
@@ -109,7 +109,9 @@ def subscription_frame(spark: SparkSession, rows: list[tuple[str, str, str]]) ->
 
 def test_whole_partitioned_streamed_and_embedded_agree(spark: SparkSession, tmp_path: Path) -> None:
     rows, given = subscriptions(400), events(300)
-    built = fps.build_index(spark, subscription_frame(spark, rows), tmp_path / "index", parts=PARTS)
+    built = fps.build_index(
+        spark, subscription_frame(spark, rows), tmp_path / "index", parts=PARTS, space="planar"
+    )
     assert (built.version, built.subscriptions, built.added, built.removed) == (1, 400, 400, 0)
     assert PARTS <= built.parts <= PARTS + 4
     assert (built.dead_letters, built.dead_letters_path) == (0, None)
@@ -141,7 +143,9 @@ def test_events_are_routed_to_few_parts(spark: SparkSession, tmp_path: Path) -> 
     for k in range(600):
         x, y = rng.uniform(0, 99), rng.uniform(0, 99)
         rows.append((f"s{k}", f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 1}, {y + 1}))", "me"))
-    fps.build_index(spark, subscription_frame(spark, rows), tmp_path / "index", parts=8)
+    fps.build_index(
+        spark, subscription_frame(spark, rows), tmp_path / "index", parts=8, space="planar"
+    )
     router = Matcher.open(next((tmp_path / "index").glob("router-*")))
     parts = [len(router.match({"g": f"POINT ({x} {y})"})) for x in range(100) for y in range(100)]
     assert max(parts) <= 4
@@ -159,7 +163,9 @@ def test_invalid_rows_are_dead_letters(spark: SparkSession, tmp_path: Path) -> N
         ("odd", "S_INTERSECTS(g, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))", "x"),
     ]
     given: Any = rows
-    built = fps.build_index(spark, subscription_frame(spark, given), tmp_path / "index")
+    built = fps.build_index(
+        spark, subscription_frame(spark, given), tmp_path / "index", space="planar"
+    )
     assert (built.subscriptions, built.dead_letters) == (1, 6)
     assert built.dead_letters_path is not None
     dead = pq.read_table(built.dead_letters_path).to_pylist()
@@ -175,7 +181,7 @@ def test_invalid_rows_are_dead_letters(spark: SparkSession, tmp_path: Path) -> N
 def test_update_writes_new_segments_and_deletions(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
     rows, given = subscriptions(200), events(120)
-    fps.build_index(spark, subscription_frame(spark, rows), path, parts=4)
+    fps.build_index(spark, subscription_frame(spark, rows), path, parts=4, space="planar")
     before = {folder.name for folder in path.glob("segment-*")}
     changed = [(f"s{k}", text, "new owner") for k, (_, text, _) in
                enumerate(subscriptions(40, seed=9), start=180)]  # fmt: skip
@@ -200,7 +206,9 @@ def test_update_writes_new_segments_and_deletions(spark: SparkSession, tmp_path:
         assert matched_pairs(result) == expected
         owners = {row["subscription"]: row["subscriber"] for row in result.collect()}
         assert {owners[id] for id, _, _ in changed if id in owners} == {"new owner"}
-    again = fps.build_index(spark, subscription_frame(spark, rows), path, mode="replace", parts=3)
+    again = fps.build_index(
+        spark, subscription_frame(spark, rows), path, mode="replace", parts=3, space="planar"
+    )
     assert (again.version, again.subscriptions) == (3, 200)
     assert matched_pairs(fps.match(batch, path, ["number"], how="partitioned")) == expected_pairs(
         matcher_of(rows), given
@@ -225,9 +233,10 @@ def test_columns_instead_of_expressions(spark: SparkSession, tmp_path: Path) -> 
         keywords={"t": "words"},
         equals={"s": "kind"},
         parts=3,
+        space="planar",
     )
     assert (built.subscriptions, built.dead_letters) == (150, 1)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     good = rows[:-1]
     matcher.subscribe_columns(
         [row[0] for row in good],
@@ -248,6 +257,7 @@ def test_unreadable_events(spark: SparkSession, tmp_path: Path) -> None:
         spark,
         subscription_frame(spark, [("a", "s = 'x'", "me"), ("b", "n > 0", "me")]),
         tmp_path / "index",
+        space="planar",
     )
     rows = spark.range(3).selectExpr(
         "id AS number",
@@ -265,12 +275,14 @@ def test_unreadable_events(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_plan_reports_the_choice(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
-    fps.build_index(spark, subscription_frame(spark, subscriptions(30)), path, parts=2)
+    fps.build_index(
+        spark, subscription_frame(spark, subscriptions(30)), path, parts=2, space="planar"
+    )
     chosen = fps.plan(path)
     assert chosen.how == "whole"
     assert "30 subscriptions" in str(chosen)
     assert fps.plan(path, "partitioned").why == "it was requested"
-    Matcher().save(tmp_path / "saved")
+    Matcher(space="planar").save(tmp_path / "saved")
     assert fps.plan(tmp_path / "saved").how == "whole"
     with pytest.raises(IndexingError, match="no parts; build it with"):
         fps.plan(tmp_path / "saved", "partitioned")
@@ -284,16 +296,18 @@ def test_invalid_arguments(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match=r"no index in .* to update"):
         fps.build_index(spark, good, path, mode="update")
     with pytest.raises(ModelError, match="no column 'expression'; they have: id"):
-        fps.build_index(spark, good.select("id"), path)
+        fps.build_index(spark, good.select("id"), path, space="planar")
     with pytest.raises(ModelError, match="mode must be one of"):
-        fps.build_index(spark, good, path, mode="append")
-    fps.build_index(spark, good, path)
+        fps.build_index(spark, good, path, mode="append", space="planar")
+    fps.build_index(spark, good, path, space="planar")
     with pytest.raises(IndexingError, match="give mode='replace' or mode='update'"):
-        fps.build_index(spark, good, path)
+        fps.build_index(spark, good, path, space="planar")
 
 
 def test_no_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
-    built = fps.build_index(spark, subscription_frame(spark, []), tmp_path / "index")
+    built = fps.build_index(
+        spark, subscription_frame(spark, []), tmp_path / "index", space="planar"
+    )
     assert (built.subscriptions, built.parts) == (0, 0)
     batch = spark.createDataFrame(events(5), EVENTS)
     for how in ("whole", "partitioned"):
@@ -305,11 +319,15 @@ def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
     given = ", ".join(f"`{name.replace('`', '``')}` string" for name in names)
     table = spark.createDataFrame([("s", *names), (None, *names)], f"id string, {given}")
     with pytest.raises(ModelError, match="'part' and 'Part' clash"):
-        fps.build_index(spark, table, tmp_path / "index", equals={"a": "part", "b": "Part"})
+        fps.build_index(
+            spark, table, tmp_path / "index", equals={"a": "part", "b": "Part"}, space="planar"
+        )
     with pytest.raises(ModelError, match="'reason' and 'reason' clash"):
-        fps.build_index(spark, table, tmp_path / "index", equals={"reason": "reason"})
+        fps.build_index(
+            spark, table, tmp_path / "index", equals={"reason": "reason"}, space="planar"
+        )
     used = {name: name for name in names if name not in ("reason", "Part")}
-    built = fps.build_index(spark, table, tmp_path / "index", equals=used, parts=2)
+    built = fps.build_index(spark, table, tmp_path / "index", equals=used, parts=2, space="planar")
     assert (built.subscriptions, built.dead_letters) == (1, 1)
     assert built.dead_letters_path is not None
     assert pq.read_schema(next(Path(built.dead_letters_path).glob("*.parquet"))).names == [
@@ -349,10 +367,12 @@ def test_index_removed_and_index_overwritten_by_save(spark: SparkSession, tmp_pa
     event = spark.createDataFrame([(1.0,)], "n double")
     for name in ("first", "second"):
         shutil.rmtree(path, ignore_errors=True)
-        built = fps.build_index(spark, subscription_frame(spark, [(name, "n > 0", "me")]), path)
+        built = fps.build_index(
+            spark, subscription_frame(spark, [(name, "n > 0", "me")]), path, space="planar"
+        )
         assert built.version == 1
         assert matched_ids(fps.match(event, path, how="partitioned")) == [name]
-    saved = Matcher()
+    saved = Matcher(space="planar")
     for id in ("third", "gone"):
         saved.subscribe(id, "n > 0")
     saved.compact()
@@ -374,7 +394,10 @@ def test_delete_all_and_add_some_again(spark: SparkSession, tmp_path: Path) -> N
     event = spark.createDataFrame([(1.0,)], "n double")
     schema = "id string, expression string, deleted boolean"
     fps.build_index(
-        spark, subscription_frame(spark, [("a", "n > 0", "me"), ("b", "n > 0", "me")]), path
+        spark,
+        subscription_frame(spark, [("a", "n > 0", "me"), ("b", "n > 0", "me")]),
+        path,
+        space="planar",
     )
     steps: tuple[tuple[list[Any], list[str]], ...] = (
         ([("a", None, True), ("b", None, True)], []),
@@ -391,7 +414,7 @@ def test_delete_all_and_add_some_again(spark: SparkSession, tmp_path: Path) -> N
 def test_verify_reads_the_parts_and_the_router(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "index"
     first = [("a", "n > 0", "me"), ("b", "n > 1", "me")]
-    fps.build_index(spark, subscription_frame(spark, first), path)
+    fps.build_index(spark, subscription_frame(spark, first), path, space="planar")
     changed = subscription_frame(spark, [("a", "n > 2", "me")])
     fps.build_index(spark, changed, path, mode="update")
     manifest = json.loads((path / "manifest.json").read_bytes())
@@ -418,12 +441,12 @@ def test_one_build_at_a_time_and_remains_of_a_killed_build(
     with (path / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(IndexingError, match=r"another process is writing an index in .*"):
-            fps.build_index(spark, rows, path)
-    fps.build_index(spark, rows, path)
+            fps.build_index(spark, rows, path, space="planar")
+    fps.build_index(spark, rows, path, space="planar")
     assert not [*path.glob("segment-1-x"), *path.glob("router-1-x")]
     for manifest in ("manifest.json", "manifest-1.json"):
         (path / manifest).write_text('{"format": 1}')
-    assert fps.build_index(spark, rows, path, mode="replace").version == 2
+    assert fps.build_index(spark, rows, path, mode="replace", space="planar").version == 2
     assert Matcher.open(path).ids() == ["a"]
 
 
@@ -432,7 +455,12 @@ def test_integer_ids(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(1, "x", 7, False), (2, "x", None, False), (3, "y", None, False), (None, "x", 1, False)]
     schema = "id long, kind string, subscriber int, deleted boolean"
     built = fps.build_index(
-        spark, spark.createDataFrame(rows, schema), path, equals={"s": "kind"}, parts=2
+        spark,
+        spark.createDataFrame(rows, schema),
+        path,
+        equals={"s": "kind"},
+        parts=2,
+        space="planar",
     )
     assert (built.subscriptions, built.dead_letters) == (3, 1)
     changes = [(1, None, None, True), (3, "x", 8, False)]

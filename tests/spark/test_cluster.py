@@ -91,7 +91,7 @@ def test_job_survives_killed_workers_and_executors(tmp_path: Path) -> None:
     """Kills a Python worker in one micro-batch, an executor in the next; each match comes once."""
     rng = np.random.default_rng(11)
     given = make_subscriptions(rng)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_many(given)
     tables = [
         make_events(rng, 0),

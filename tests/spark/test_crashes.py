@@ -67,7 +67,7 @@ def write(path: Path, number: int) -> None:
 
 def expected_rows(rules: dict[str, str], path: Path) -> list[Row]:
     """Return the matches of a file's events, matched one by one."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id, expression in rules.items():
         matcher.subscribe(id, expression)
     rows: list[Row] = []
@@ -135,7 +135,7 @@ def test_killed_driver_while_subscriptions_change(spark: SparkSession, tmp_path:
     rules: dict[str, str] = {f"over {k}": f"n > {k}" for k in range(20, 55, 5)}
     rules["text"] = "s = 'y'"  # so that the column s is read
     table = spark.createDataFrame([(*rule, False) for rule in rules.items()], RULES)
-    fps.build_index(spark, table, index, parts=2)
+    fps.build_index(spark, table, index, parts=2, space="planar")
     done: dict[int, int] = {}  # the index version of each batch in the sink
     versions = {1: rules}
     moments = rng.permutation(["begun", "writing", "sink"]).tolist()

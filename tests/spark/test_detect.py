@@ -39,7 +39,7 @@ def event_rows(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def expected_detections(events: list[dict[str, Any]]) -> list[tuple[str, Any, int]]:
-    detector = Detector(COMPOSITES, LATENESS_S)
+    detector = Detector(COMPOSITES, LATENESS_S, space="planar")
     detections = [detection for event in events for detection in detector.push(event)]
     assert detector.stats()["late"] == 0
     assert {detection.composite for detection in detections} == {

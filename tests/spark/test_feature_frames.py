@@ -48,7 +48,7 @@ MIXED_PAIRS = [*PAIRS, ("e", "loud"), ("e", "near")]
 
 @pytest.fixture
 def matcher() -> fp.Matcher:
-    made = fp.Matcher()
+    made = fp.Matcher(space="planar")
     for id, expression in SUBSCRIPTIONS.items():
         made.subscribe(id, expression)
     return made
@@ -130,7 +130,9 @@ def test_an_index_is_built_of_features(spark: SparkSession, tmp_path: Path) -> N
         {"type": "Feature", "geometry": None, "properties": {"id": id, "expression": expression}}
         for id, expression in SUBSCRIPTIONS.items()
     ]
-    built = fps.build_index(spark, read(spark, tmp_path, rows), tmp_path / "built", parts=2)
+    built = fps.build_index(
+        spark, read(spark, tmp_path, rows), tmp_path / "built", parts=2, space="planar"
+    )
     assert (built.subscriptions, built.dead_letters) == (2, 0)
     events = read(spark, tmp_path, MIXED)
     for how in ("whole", "partitioned"):
@@ -142,7 +144,9 @@ def test_an_index_is_built_of_the_geometries_of_features(
 ) -> None:
     areas = [feature("one", AREA, 0), feature("two", point(9, 9), 0)]
     regions = {"geometry": ("geometry", "S_INTERSECTS")}
-    fps.build_index(spark, read(spark, tmp_path, areas), tmp_path / "built", regions=regions)
+    fps.build_index(
+        spark, read(spark, tmp_path, areas), tmp_path / "built", regions=regions, space="planar"
+    )
     found = fps.match(read(spark, tmp_path, FEATURES), tmp_path / "built", ["id"])
     assert pairs(found) == [("a", "one"), ("b", "two"), ("c", "one")]
 
@@ -173,7 +177,7 @@ def test_detect_finds_composites_of_features(spark: SparkSession, tmp_path: Path
     composite = Composite(
         "two", {"a": "kind = 'taxi'", "b": "kind = 'tram'"}, ["DIST(a, b) < 5"], 60
     )
-    detector = Detector([composite], 0.0)
+    detector = Detector([composite], 0.0, space="planar")
     expected = [json.dumps(one.members) for event in FEATURES[:3] for one in detector.push(event)]
     events = read(spark, tmp_path, [*FEATURES, {**feature("f", None, 6), "properties": None}])
     rows = fps.detect(events, [composite], dead_letters=True).collect()

@@ -51,7 +51,7 @@ EXPRESSIONS = {
 
 @pytest.fixture
 def matcher() -> Matcher:
-    made = Matcher()
+    made = Matcher(space="planar")
     for id, expression in EXPRESSIONS.items():
         made.subscribe(id, expression, subscriber=f"owner of {id}")
     return made
@@ -107,7 +107,7 @@ def test_no_columns_kept(spark: SparkSession, index: Path, matcher: Matcher) -> 
 
 
 def test_no_columns_kept_and_none_requested(spark: SparkSession, tmp_path: Path) -> None:
-    always = Matcher()
+    always = Matcher(space="planar")
     always.subscribe("always", "TRUE")
     always.save(tmp_path / "index")
     assert fps.match(frame(spark), tmp_path / "index", columns=[]).count() == len(ROWS)
@@ -144,13 +144,13 @@ def test_missing_index(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_empty_frames_and_empty_indexes(spark: SparkSession, index: Path, tmp_path: Path) -> None:
     assert fps.match(frame(spark, []), index).collect() == []
-    Matcher().save(tmp_path / "empty")
+    Matcher(space="planar").save(tmp_path / "empty")
     assert fps.match(frame(spark), tmp_path / "empty").collect() == []
     assert fps.match(frame(spark).where("id > 99"), index, columns=["id"]).collect() == []
 
 
 def test_null_geometries_are_missing(spark: SparkSession, tmp_path: Path) -> None:
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("null", "g IS NULL")
     made.subscribe("known", "NOT S_DISJOINT(g, BBOX(-9, -9, 9, 9))")
     made.save(tmp_path / "index")
@@ -162,7 +162,7 @@ def test_null_geometries_are_missing(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_attributes_with_dots_spaces_and_capitals(spark: SparkSession, tmp_path: Path) -> None:
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("dot", '"properties.id" = 1')
     made.subscribe("space", '"the speed" > 1')
     made.subscribe("capital", '"N" = 1')
@@ -179,7 +179,7 @@ def test_attributes_with_dots_spaces_and_capitals(spark: SparkSession, tmp_path:
 
 
 def test_spark_types(spark: SparkSession, tmp_path: Path) -> None:
-    made = Matcher()
+    made = Matcher(space="planar")
     for id, expression in {
         "date": "d = DATE('2020-01-02')",
         "plain": "u = TIMESTAMP('2020-01-02T12:00:00Z')",
@@ -204,7 +204,7 @@ def test_spark_types(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_rows_in_many_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    made = Matcher()
+    made = Matcher(space="planar")
     for k in range(50):
         made.subscribe(f"s{k}", f"id % 50 = {k}")
     made.save(tmp_path / "index")
@@ -244,7 +244,7 @@ def test_stream_matches_like_a_batch(
 def test_running_stream_uses_a_replaced_index(spark: SparkSession, tmp_path: Path) -> None:
     """The index is replaced between two batches of a running query."""
     source, index = tmp_path / "source", tmp_path / "index"
-    first = Matcher()
+    first = Matcher(space="planar")
     first.subscribe("old", "n > 1")
     first.save(index)
     frame(spark, ROWS[:1]).coalesce(1).write.parquet(str(source))
@@ -258,7 +258,7 @@ def test_running_stream_uses_a_replaced_index(spark: SparkSession, tmp_path: Pat
     )
     try:
         query.processAllAvailable()
-        second = Matcher()
+        second = Matcher(space="planar")
         second.subscribe("new", "n > 1 AND s = 'a'")
         second.save(index, overwrite=True)
         frame(spark, ROWS[4:]).coalesce(1).write.mode("append").parquet(str(source))
@@ -328,7 +328,7 @@ def test_subscribers_equal_to_ids(
 ) -> None:
     """Workers omit the column of subscribers; the result has it all the same."""
     rules = spark.createDataFrame([("x", "a"), ("y", "b"), ("z", "a")], "id string, v string")
-    fps.build_index(spark, rules, tmp_path / "index", equals={"a.b": "v"})
+    fps.build_index(spark, rules, tmp_path / "index", equals={"a.b": "v"}, space="planar")
     rows = [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"\xff")][: 4 if dead_letters else 3]
     events = spark.createDataFrame(rows, "id long, `a.b` binary")
     events = events.selectExpr("id", "CAST(`a.b` AS STRING) AS `a.b`")

@@ -43,9 +43,9 @@ def test_results_equal_simplify_many(spark: SparkSession) -> None:
         ("f", "n > 2 AND n < 1", "s", None),
         ("g", '{"op": ">", "args": [{"property": "n"}, 8]}', "t", None),
     ]
-    found = rows_by_id(fps.simplify(spark.createDataFrame(rows, SCHEMA)))
+    found = rows_by_id(fps.simplify(spark.createDataFrame(rows, SCHEMA), space="planar"))
     names = ("id", "expression", "subscriber", "expires")
-    right = fp.simplify_many([dict(zip(names, row, strict=True)) for row in rows])
+    right = fp.simplify_many([dict(zip(names, row, strict=True)) for row in rows], space="planar")
     assert {result.id: result.covered_by for result in right} == {
         **dict.fromkeys("aceg"),
         "b": "a",
@@ -83,7 +83,7 @@ def test_invalid_rows_have_a_reason(spark: SparkSession) -> None:
         ("d", "n > 0", "s", None),
         ("e", "n > 4", "s", None),
     ]
-    found = fps.simplify(spark.createDataFrame(rows, SCHEMA)).collect()
+    found = fps.simplify(spark.createDataFrame(rows, SCHEMA), space="planar").collect()
     assert len(found) == len(rows)
     reasons = {(row["id"], row["expression"]): row["reason"] for row in found}
     assert "is in the table 2 times" in reasons["b", "n > 1"]
@@ -99,15 +99,15 @@ def test_invalid_rows_have_a_reason(spark: SparkSession) -> None:
 def test_invalid_arguments(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", "n > 1")], "id string, expression string")
     with pytest.raises(ModelError, match="stop words must be"):
-        fps.simplify(frame, stop_words=[1])  # type: ignore[list-item]
+        fps.simplify(frame, stop_words=[1], space="planar")  # type: ignore[list-item]
     with pytest.raises(ModelError, match="space"):
-        fps.simplify(frame, space="round")
+        fps.simplify(frame, space="round")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="no column 'expression'"):
-        fps.simplify(frame.drop("expression"))
+        fps.simplify(frame.drop("expression"), space="planar")
     stream = spark.readStream.format("rate").load()
     with pytest.raises(ModelError, match="a stream"):
-        fps.simplify(stream)
-    (only,) = fps.simplify(frame).collect()
+        fps.simplify(stream, space="planar")
+    (only,) = fps.simplify(frame, space="planar").collect()
     assert (only["subscriber"], only["covered_by"]) == ("a", None)
 
 
@@ -130,7 +130,10 @@ def test_results_do_not_depend_on_batches_and_tasks(spark: SparkSession, batch: 
     spark.conf.set(name, str(batch))
     try:
         frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
-        found = {id: row["covered_by"] for id, row in rows_by_id(fps.simplify(frame)).items()}
+        found = {
+            id: row["covered_by"]
+            for id, row in rows_by_id(fps.simplify(frame, space="planar")).items()
+        }
     finally:
         spark.conf.set(name, str(before))
     for id, by in found.items():
@@ -148,7 +151,9 @@ def test_results_do_not_depend_on_batches_and_tasks(spark: SparkSession, batch: 
 
 def test_integer_ids(spark: SparkSession) -> None:
     rows = [(1, "n > 2", 7), (2, "n > 1", 7), (3, "n > 2", None), (3, "n > 3", 7), (None, "n", 7)]
-    found = fps.simplify(spark.createDataFrame(rows, "id long, expression string, subscriber int"))
+    found = fps.simplify(
+        spark.createDataFrame(rows, "id long, expression string, subscriber int"), space="planar"
+    )
     usable = [row for row in found.collect() if row["reason"] is None]
     assert {row["id"]: (row["subscriber"], row["covered_by"]) for row in usable} == {
         "1": ("7", "2"),

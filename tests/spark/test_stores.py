@@ -64,7 +64,9 @@ def test_index_in_an_object_store(
 ) -> None:
     path = bucket.format("some/index")
     given = [(f"s{k}", f"n % 5 = {k}", False) for k in range(5)] + [("bad", "n >", False)]
-    built = fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path, parts=2)
+    built = fps.build_index(
+        spark, spark.createDataFrame(given, SUBSCRIPTIONS), path, parts=2, space="planar"
+    )
     assert built.path == "s3://bucket/some/index"
     assert (built.version, built.subscriptions, built.dead_letters) == (1, 5, 1)
     assert built.dead_letters_path is not None
@@ -103,7 +105,7 @@ def test_index_in_an_object_store(
     finally:
         query.stop()
     with pytest.raises(IndexingError, match=r"an index exists in s3://bucket/some/index"):
-        fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path)
+        fps.build_index(spark, spark.createDataFrame(given, SUBSCRIPTIONS), path, space="planar")
 
 
 def test_build_fails_if_another_build_published(
@@ -120,7 +122,7 @@ def test_build_fails_if_another_build_published(
 
     monkeypatch.setattr("fencepost.spark.matches.part_routing.write_router", publish_another)
     with pytest.raises(IndexingError, match=r"another build published an index in .* meanwhile"):
-        fps.build_index(spark, one, path)
+        fps.build_index(spark, one, path, space="planar")
     assert (path / "manifest.json").read_text() == "of another build"
 
 
@@ -155,7 +157,7 @@ def test_object_store_folder(tmp_path: Path, cache: Path) -> None:
 
 def test_saved_index_in_an_object_store(tmp_path: Path, cache: Path) -> None:
     """Copied to a store; a missing file is an error."""
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("a", "n > 1")
     made.save(tmp_path / "index")
     store = ObjectStoreFolder("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
@@ -167,7 +169,7 @@ def test_saved_index_in_an_object_store(tmp_path: Path, cache: Path) -> None:
 
 
 def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Matcher().save(tmp_path / "an index")
+    Matcher(space="planar").save(tmp_path / "an index")
     assert folder_of(f"file://{tmp_path}/an%20index").has_index()
     assert fps.plan(f"file://{tmp_path}/an%20index").parts == 0
     monkeypatch.chdir(tmp_path)

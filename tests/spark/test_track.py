@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture
 def matcher() -> fp.Matcher:
-    made = fp.Matcher()
+    made = fp.Matcher(space="planar")
     made.subscribe("depot", "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4)) AND free", subscriber="acme")
     made.subscribe("yard", "S_DWITHIN(geometry, POINT(6 6), 2)")
     return made

@@ -58,7 +58,7 @@ def open_pipe(pipe: Path, query: StreamingQuery) -> int:
 
 def build(spark: SparkSession, path: Path, id: str, mode: str = "create") -> None:
     rows = spark.createDataFrame([(id, "number >= 0")], "id string, expression string")
-    fps.build_index(spark, rows, path, mode=mode)
+    fps.build_index(spark, rows, path, mode=mode, space="planar")
 
 
 def matched_ids(result: DataFrame) -> list[str]:
@@ -125,7 +125,7 @@ def test_batch_uses_the_version_of_its_call(
     path = tmp_path / "index"
     rows = [(str(k), "number >= 0", False) for k in range(9)]
     schema = "id string, expression string, deleted boolean"
-    fps.build_index(spark, spark.createDataFrame(rows, schema), path)
+    fps.build_index(spark, spark.createDataFrame(rows, schema), path, space="planar")
     event = spark.createDataFrame([(1,)], "number long")
     first = [fps.match(event, path, how=how) for how in HOW]
     for id in "012":
@@ -148,7 +148,7 @@ def test_batch_uses_the_version_of_its_call(
 
 
 def test_removed_version(tmp_path: Path) -> None:
-    Matcher().save(tmp_path)
+    Matcher(space="planar").save(tmp_path)
     for ask in (open_indexes.matcher, open_indexes.router, lambda p, v: open_indexes.part(p, v, 0)):
         with pytest.raises(IndexingError, match=r"version 7 .* start the stream again"):
             ask(str(tmp_path), 7)

@@ -346,7 +346,7 @@ CASES = [
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "as tables"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case, together: bool) -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("depot", case.expression, subscriber="owner")
     tracker = fp.Tracker(matcher, key="vehicle", on=case.on, **case.options)
     notifications: list[fp.Notification] = []

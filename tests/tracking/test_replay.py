@@ -113,7 +113,7 @@ def plain(notifications: list[fp.Notification]) -> list[tuple[Any, ...]]:
 
 
 def subscribed(rng: random.Random) -> tuple[fp.Matcher, dict[str, Fence]]:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     fences = {id: random_fence(rng) for id in rng.sample(IDS, 3)}
     for id, fence in fences.items():
         matcher.subscribe(id, fence.expression)
@@ -204,7 +204,7 @@ def test_paths_of_a_table_equal_those_of_its_rows_in_wgs84(gap_s: float | None, 
 @pytest.mark.parametrize("year", ["0005", "1823", "1960", "2116", "2270", "9990"])
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "as a table"])
 def test_times_of_any_year(year: str, together: bool) -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("depot", "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))")
     tracker = fp.Tracker(
         matcher, "vehicle", ["enter", "exit", "dwell"], debounce_s=60, dwell_s=300, gap_s=1e12

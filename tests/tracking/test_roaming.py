@@ -24,7 +24,7 @@ def plain(encounters: list[fp.Encounter]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("hysteresis", [0, 2])
 def test_encounters_equal_those_of_all_pairs(hysteresis: int) -> None:
     rng = random.Random(hysteresis)
-    roaming = fp.Roaming(key="boat", distance=5, hysteresis=hysteresis)
+    roaming = fp.Roaming(key="boat", distance=5, hysteresis=hysteresis, space="planar")
     places: dict[int, tuple[int, int]] = {}
     near: dict[tuple[int, int], int] = {}
     count = 0
@@ -60,7 +60,12 @@ def test_metres_and_the_antimeridian() -> None:
 def test_keys_late_positions_and_forgetting() -> None:
     letters: list[tuple[object, str]] = []
     roaming = fp.Roaming(
-        key="boat", distance=5, lateness_s=10, forget_after_s=60, dead_letters=letters
+        key="boat",
+        distance=5,
+        lateness_s=10,
+        forget_after_s=60,
+        dead_letters=letters,
+        space="planar",
     )
     assert not roaming.push(at(7, 5, 0, 0))
     assert not roaming.push(at("7", 3, 3, 4))  # held back, and earlier than the first

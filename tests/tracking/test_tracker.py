@@ -16,6 +16,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.errors import ModelError
+from fencepost.geometry.space import SpaceName
 from fencepost.tracking.checkpoint_json import from_json, to_json
 
 DEPOT = "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))"
@@ -27,7 +28,7 @@ def at(minute: int, x: float, y: float, key: object = "v") -> dict[str, Any]:
     return {"vehicle": key, "time": time, "geometry": shapely.Point(x, y)}
 
 
-def depot(space: str = "planar") -> fp.Matcher:
+def depot(space: SpaceName = "planar") -> fp.Matcher:
     matcher = fp.Matcher(space)
     matcher.subscribe("depot", DEPOT)
     return matcher
@@ -162,7 +163,7 @@ def test_kinds_of_tables() -> None:
 
 
 def test_features_and_other_attribute_names() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("depot", "S_INTERSECTS(place, BBOX(0, 0, 10, 10))")
     tracker = fp.Tracker(matcher, key="id", time="seen", position="place")
     event = {"id": 3, "seen": "2024-05-01T12:00:00Z", "place": [1]}
@@ -199,7 +200,7 @@ def test_the_antimeridian_is_crossed_the_shorter_way() -> None:
 
 def test_hysteresis_follows_a_subscription_that_changes_or_ends() -> None:
     now = [0]
-    matcher = fp.Matcher(clock=lambda: now[0])
+    matcher = fp.Matcher(clock=lambda: now[0], space="planar")
     ends = "1970-01-01T00:00:01Z"
     matcher.subscribe("depot", DEPOT, expires=ends)
     tracker = fp.Tracker(matcher, key="vehicle", hysteresis=5)
@@ -236,7 +237,7 @@ def test_a_position_may_have_an_extent() -> None:
 
 
 def test_a_subscriber_that_moves() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("round me", "S_DWITHIN(geometry, POINT(0 0), 2)")
     tracker = fp.Tracker(matcher, key="vehicle", on=["enter", "exit", "cross"])
     assert kinds(tracker.push(at(0, 1, 1))) == [("enter", "v", "round me")]
@@ -250,7 +251,7 @@ def test_a_subscriber_that_moves() -> None:
 
 
 def test_paths_follow_every_change_of_the_matcher() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     tracker = fp.Tracker(matcher, key="vehicle", on=["cross"])
     tracker.push(at(0, -5, 5))
     matcher.subscribe_columns(
@@ -276,7 +277,7 @@ def test_a_matcher_does_not_keep_its_trackers() -> None:
 
 
 def test_state_is_bounded() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     for number in range(40):
         matcher.subscribe(f"{number:02}", f"S_INTERSECTS(geometry, POINT({number} 0))")
     tracker = fp.Tracker(matcher, key="vehicle", on=["outside"], forget_after_s=3600)
@@ -323,7 +324,7 @@ def test_a_checkpoint_restores_an_object_in_another_tracker() -> None:
 
 
 def test_a_subscription_too_long_for_paths_is_counted() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     far = " AND ".join(f"S_BEYOND(geometry, POINT({x} 0), 1)" for x in range(11))
     matcher.subscribe("far", far)
     matcher.subscribe("depot", DEPOT)
@@ -337,7 +338,7 @@ def test_a_subscription_too_long_for_paths_is_counted() -> None:
 
 
 def test_text_that_is_not_utf8() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("words", "A_CONTAINS(note, ('late'))")
     offsets, data = pa.py_buffer(np.array([0, 4, 6], np.int32)), pa.py_buffer(b"late\xff\xfe")
     notes = pa.Array.from_buffers(pa.string(), 2, [None, offsets, data])

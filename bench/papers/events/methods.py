@@ -94,13 +94,13 @@ def build(scenario: Scenario, one_by_one: int) -> Built:
     one_by_one : the number of events that are matched one by one.
     """
     subscriptions = conditions(scenario)
-    built = Built({}, {}, {}, {}, Matcher())
+    built = Built({}, {}, {}, {}, Matcher(space="planar"))
     events = mappings(scenario, one_by_one)
     for name, index in _INDEX.items():
         _add_version(built, name, index, subscriptions, scenario, events)
     _add_ours(built, "", built.matcher, subscriptions, scenario, events)
     if scenario.alike:
-        _add_ours(built, ALIKE, Matcher(), scenario.alike, scenario, events)
+        _add_ours(built, ALIKE, Matcher(space="planar"), scenario.alike, scenario, events)
     return built
 
 
@@ -122,7 +122,7 @@ def _add_version(
     scenario: Scenario,
     events: list[dict[str, Any]],
 ) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     built.build_s[name] = _subscribe_all(matcher, subscriptions)
     table = table_of(matcher)
     built.ways[name] = version(table, scenario, np.arange(len(scenario)))

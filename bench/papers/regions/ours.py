@@ -75,7 +75,7 @@ class Ours:
 
 def of_workload(workload: Workload) -> Ours:
     """Return a matcher with a subscription for each constraint, whose row is its number."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     relations = [FUNCTIONS[code].name for code in workload.relations.tolist()]
     ids = list(map(str, range(len(workload))))
     matcher.subscribe_columns(ids, regions={ATTRIBUTE: (workload.regions, relations)})
@@ -88,7 +88,7 @@ def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
     As text, such an expression can exceed the limit of the parser, so the filters are added in
     normal form.
     """
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher._segments.add(
         [
             Subscription(str(number), None, str(number), NEVER_EXPIRES, tuple(predicate_filters))

@@ -120,7 +120,7 @@ class Ours:
 
 def _new_matcher(ids: pa.Array, boxes: Floats, words: pa.Array) -> Matcher:
     """Return a matcher with these subscriptions, ready to match."""
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(
         ids, regions={PLACE: (boxes, "S_INTERSECTS")}, keywords={WORDS: words}
     )

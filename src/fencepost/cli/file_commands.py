@@ -28,7 +28,7 @@ from fencepost.cli.terminal import (
 )
 from fencepost.errors import FencepostError
 from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_format_of
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import DEFAULT_SPACE, Space
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
@@ -77,11 +77,11 @@ StopWords = Annotated[
 ]
 
 SpaceOption = Annotated[
-    Space,
+    Space | None,
     typer.Option(
         "--space",
-        help="Coordinate space: planar is a plane, wgs84 is longitude and latitude with distances "
-        "in metres. An index keeps it, so not with --index.",
+        help="Coordinate space: wgs84, the default, is longitude and latitude with distances in "
+        "metres, planar is a plane. An index keeps it, so not with --index.",
     ),
 ]
 
@@ -177,7 +177,7 @@ def index(
     verify: Verify = None,
     dump: Dump = None,
     stop_words: StopWords = None,
-    space: SpaceOption = Space.PLANAR,
+    space: SpaceOption = None,
     dead_letters: DeadLetterFile = None,
     strict: Strict = False,
     format: InputFormat = None,
@@ -225,7 +225,7 @@ def index(
             "--y": y,
             "--layer": layer,
             "--stop-words": stop_words,
-            "--space": space is not Space.PLANAR,
+            "--space": space,
             "--dead-letters": dead_letters,
             "--strict": strict,
             "--format": format,
@@ -275,7 +275,7 @@ def _build_index(
     out: Path,
     replace: bool,
     stop_words: Path | None,
-    space: Space,
+    space: Space | None,
     collector: DeadLetterCollector,
     as_json: bool,
 ) -> None:
@@ -313,7 +313,7 @@ def _fence(
     distance: float | None,
     where: str | None,
     attribute: str | None,
-    space: Space,
+    space: Space | None,
 ) -> Fence | None:
     options = {"--id": id, "--distance": distance, "--where": where, "--attribute": attribute}
     if relation is None:
@@ -327,7 +327,12 @@ def _fence(
     from fencepost.formats.fence_files import make_fence
 
     return make_fence(
-        relation, distance=distance, attribute=attribute, id=id, where=where, space=space
+        relation,
+        distance=distance,
+        attribute=attribute,
+        id=id,
+        where=where,
+        space=space or DEFAULT_SPACE,
     )
 
 
@@ -424,7 +429,7 @@ def match(
     index: Index = None,
     subscriptions: Subscriptions = None,
     stop_words: StopWords = None,
-    space: SpaceOption = Space.PLANAR,
+    space: SpaceOption = None,
     out: MatchesOut = None,
     x: XColumn = None,
     y: YColumn = None,
@@ -573,7 +578,7 @@ def explain(
         ),
     ] = None,
     stop_words: StopWords = None,
-    space: SpaceOption = Space.PLANAR,
+    space: SpaceOption = None,
     row: Annotated[
         int | None,
         typer.Option(min=0, help="Row of the event in the file, from 0, as `match` numbers it."),
@@ -629,7 +634,9 @@ def explain(
     points = point_columns(x, y)
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
-    source = SubscriptionSource(id, index, subscriptions, expression, stop_words, space)
+    source = SubscriptionSource(
+        id, index, subscriptions, expression, stop_words, space or DEFAULT_SPACE
+    )
     if plan:
         _show_plan(source, as_json)
     elif event is None:
@@ -711,7 +718,7 @@ def _open_matcher(
     index: Path | None,
     subscriptions: str | None,
     stop_words: Path | None,
-    space: Space,
+    space: Space | None,
     collector: DeadLetterCollector,
 ) -> Matcher:
     from fencepost.engine.matcher import Matcher
@@ -741,7 +748,9 @@ def _require_one(options: dict[str, object]) -> None:
         raise typer.BadParameter(f"give one of {', '.join(options)}")
 
 
-def _reject_index_settings(stop_words: Path | None, space: Space, index: Path | None) -> None:
+def _reject_index_settings(
+    stop_words: Path | None, space: Space | None, index: Path | None
+) -> None:
     if index is None:
         return
     if stop_words is not None:
@@ -749,7 +758,7 @@ def _reject_index_settings(stop_words: Path | None, space: Space, index: Path | 
             "an index keeps the stop words it was built with; leave out --stop-words, or build it "
             "again: fencepost index SUBSCRIPTIONS --out FOLDER --replace --stop-words FILE"
         )
-    if space is not Space.PLANAR:
+    if space is not None:
         raise typer.BadParameter(
             "an index keeps the space it was built with; leave out --space, or build it again: "
             f"fencepost index SUBSCRIPTIONS --out FOLDER --replace --space {space}"

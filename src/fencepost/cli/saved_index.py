@@ -9,7 +9,7 @@ from fencepost.cli.terminal import format_bytes, print_json, print_line, print_w
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.storage.verification import verify as verify_files
 from fencepost.formats.subscription_writer import write_subscriptions
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import DEFAULT_SPACE
 
 
 def verify(folder: Path, as_json: bool) -> bool:
@@ -45,7 +45,7 @@ def dump(folder: Path) -> None:
     matcher = Matcher.open(folder)
     write_subscriptions(matcher, sys.stdout.buffer)
     options = []
-    if matcher.space != Space.PLANAR.value:
+    if matcher.space != DEFAULT_SPACE:
         options.append(f"--space {matcher.space}")
     if matcher.stop_words:
         options.append(f"--stop-words with the {len(matcher.stop_words):,} stop words of the index")

@@ -20,7 +20,7 @@ from rich.console import Console
 from fencepost.cli.terminal import format_bytes, print_json, print_line
 from fencepost.errors import FencepostError
 from fencepost.extras import requires_extra
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import DEFAULT_SPACE, Space
 from fencepost.spark.spark_session import submitted
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def match(
     parts: Annotated[
         int | None, typer.Option(min=1, help="Number of parts of a new index.")
     ] = None,
-    space: Annotated[Space, typer.Option(help="Coordinate space of a new index.")] = Space.PLANAR,
+    space: Annotated[Space, typer.Option(help="Coordinate space of a new index.")] = DEFAULT_SPACE,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace existing matches and an existing index.")
     ] = False,
@@ -136,7 +136,7 @@ def match(
                 fps.read_events(spark, subscriptions),
                 index_path,
                 mode=mode,
-                space=space.value,
+                space=space,
                 parts=parts,
             )
             summary["index"] = {name: getattr(built, name) for name in built.__slots__}

@@ -30,7 +30,7 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.readers.single_geometry import parse_point
-from fencepost.geometry.space import parse_space
+from fencepost.geometry.space import DEFAULT_SPACE, SpaceName, parse_space
 
 
 class Detector:
@@ -47,7 +47,7 @@ class Detector:
     max_members : int, optional
         The maximum number of live members; an event counts once for each part it can take. Beyond
         it, the members that expire next are dropped. No limit if left out.
-    space : {"planar", "wgs84"}
+    space : {"wgs84", "planar"}
         The space of the coordinates. Distances are in their unit, or in metres on the ellipsoid.
     max_detections : int, optional
         The maximum number of detections of a composite that one event completes, so that a
@@ -85,7 +85,7 @@ class Detector:
         geometry: str = "geometry",
         id: str = "id",
         max_members: int | None = None,
-        space: str = "planar",
+        space: SpaceName = DEFAULT_SPACE,
         max_detections: int | None = None,
     ) -> None:
         for name, limit in (("max_members", max_members), ("max_detections", max_detections)):

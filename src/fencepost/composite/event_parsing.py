@@ -14,7 +14,7 @@ from fencepost.events.times import SECOND, instant_of, parse_instant
 from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.any_format import RawShapes, read_geometry
 from fencepost.geometry.readers.raw_shapes import short_repr
-from fencepost.geometry.space import OUTSIDE_WGS84, Space
+from fencepost.geometry.space import Space, reason_outside_wgs84
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 
 MAX_TIME_NS = 2**62  # 1823 to 2116; differences of such times fit into 64 bits
@@ -89,8 +89,9 @@ def check_location(space: Space, x: NDArray[np.float64], y: NDArray[np.float64])
     if space is not Space.WGS84:
         return
     max_x, max_y = space.limits
-    if np.abs(x).max() > max_x or np.abs(y).max() > max_y:
-        raise ModelError(f"the location of the event has {OUTSIDE_WGS84}")
+    far_x, far_y = float(np.abs(x).max()), float(np.abs(y).max())
+    if far_x > max_x or far_y > max_y:
+        raise ModelError(f"the location of the event has {reason_outside_wgs84(far_x, far_y)}")
     if is_too_wide(x):
         raise ModelError(
             "the location of the event has longitudes more than 180 degrees apart, so its hull is "

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from fencepost.engine.executors import Clock, Engine, ReferenceEngine, SegmentEngine
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.errors import ModelError
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName, parse_space
 
 EngineFactory: TypeAlias = Callable[[SegmentManager, Clock], Engine]
 
@@ -59,8 +59,11 @@ _PUBLISHED = {
 INDEXES = (*_BUILT_IN, *_PUBLISHED)
 
 
-def resolve_index(index: str | MatcherIndex, space: Space) -> MatcherIndex:
-    """Return the index with a name, or the given index itself.
+def resolve_index(index: str | MatcherIndex, space: SpaceName | None) -> tuple[MatcherIndex, Space]:
+    """Return the index with a name, or the given index itself, and the space of a matcher with it.
+
+    If no space is given, it is the default space or, with an index that does not support that one,
+    the space that the index does support.
 
     Raises
     ------
@@ -75,9 +78,12 @@ def resolve_index(index: str | MatcherIndex, space: Space) -> MatcherIndex:
         resolved = getattr(import_module(module), factory)()
     if not isinstance(resolved, MatcherIndex):
         raise ModelError(f"index must be one of {', '.join(INDEXES)}; saw {index!r:.40}")
-    if space not in resolved.spaces:
+    if space is None:
+        return resolved, min(resolved.spaces, key=lambda each: each is not DEFAULT_SPACE)
+    chosen = parse_space(space)
+    if chosen not in resolved.spaces:
         raise ModelError(
             f"index={resolved.name!r} supports the space {' or '.join(sorted(resolved.spaces))}; "
-            f"saw the space {space.value!r}; leave the index out"
+            f"saw the space {chosen.value!r}; leave out the space or the index"
         )
-    return resolved
+    return resolved, chosen

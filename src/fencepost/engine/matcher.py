@@ -45,7 +45,7 @@ from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.geometry.space import parse_space
+from fencepost.geometry.space import Space, SpaceName
 
 DeadLetters = list[tuple[int, str]]
 
@@ -58,11 +58,12 @@ class Matcher:
 
     Parameters
     ----------
-    space : {"planar", "wgs84"}
-        Coordinate space. With "planar", coordinates are points of a plane and distances are in
-        the unit of the coordinates. With "wgs84", coordinates are longitude and latitude in
+    space : {"wgs84", "planar"}, optional
+        Coordinate space. With "wgs84", the default, coordinates are longitude and latitude in
         degrees, distances are metres on the ellipsoid, and edges are straight in lon/lat, as in
-        GeoJSON. `save` stores the space. Only the indexes "auto" and "reference" support "wgs84".
+        GeoJSON. With "planar", coordinates are points of a plane and distances are in the unit of
+        the coordinates. The indexes of published systems support "planar" alone, which is their
+        default. `save` stores the space.
     index : str or MatcherIndex
         Index that finds the matching subscriptions. "auto" is the segmented index of this
         package. "reference" evaluates every expression on every event; it is slow, and the other
@@ -93,14 +94,13 @@ class Matcher:
 
     def __init__(
         self,
-        space: str = "planar",
+        space: SpaceName | None = None,
         index: str | MatcherIndex = "auto",
         *,
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
-        coordinate_space = parse_space(space)
-        self._index = resolve_index(index, coordinate_space)
+        self._index, coordinate_space = resolve_index(index, space)
         self._clock = clock
         self._known_versions = KnownVersions()
         self._load(ColumnRegistry(Tokenizer.without(stop_words), coordinate_space), ())
@@ -117,9 +117,9 @@ class Matcher:
         self._scorer: Scorer = scorer(columns, self._clock)
 
     @property
-    def space(self) -> str:
-        """Name of the coordinate space: "planar" or "wgs84"."""
-        return self._columns.space.value
+    def space(self) -> Space:
+        """Coordinate space, which equals its name: "planar" or "wgs84"."""
+        return self._columns.space
 
     @property
     def index(self) -> str:
@@ -617,7 +617,7 @@ class Matcher:
             for name, count in segment.paths().items():
                 paths[name] += count
         return {
-            "space": self.space,
+            "space": self.space.value,
             "subscriptions": len(self),
             "segments": len(snapshot),
             "filters_by_path": paths,

@@ -29,7 +29,7 @@ from fencepost.filters.covering.predicate_covering import find_covered_predicate
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import to_filters
 from fencepost.filters.simplifier import rewrite_condition, simplify_each
-from fencepost.geometry.space import Space, parse_space
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName, parse_space
 
 NEVER = "FALSE"
 _BATCH_SIZE = 1_000  # expressions that are simplified together
@@ -140,7 +140,7 @@ def simplify(
     expression: str | Mapping[str, object],
     *,
     stop_words: Iterable[str] = (),
-    space: str = Space.PLANAR,
+    space: SpaceName = DEFAULT_SPACE,
 ) -> Simplification:
     """Simplify an expression, so that it matches the same events with fewer conditions.
 
@@ -150,7 +150,7 @@ def simplify(
         CQL2 text or JSON.
     stop_words : iterable of str, optional
         Stop words of the matcher that the expression is for.
-    space : {"planar", "wgs84"}
+    space : {"wgs84", "planar"}
         Coordinate space of the matcher.
 
     Returns
@@ -271,7 +271,7 @@ def simplify_many(
     dead_letters: DeadLetters | None = None,
     *,
     stop_words: Iterable[str] = (),
-    space: str = Space.PLANAR,
+    space: SpaceName = DEFAULT_SPACE,
 ) -> list[SimplifiedSubscription]:
     """Simplify subscriptions, and find which other subscription of a subscriber covers each.
 
@@ -285,7 +285,7 @@ def simplify_many(
         row makes the call raise.
     stop_words : iterable of str, optional
         Stop words of the matcher that the subscriptions are for.
-    space : {"planar", "wgs84"}
+    space : {"wgs84", "planar"}
         Coordinate space of the matcher.
 
     Returns

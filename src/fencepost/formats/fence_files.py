@@ -21,7 +21,7 @@ from fencepost.formats.feature_writer import features, json_text
 from fencepost.formats.file_formats import name_advice
 from fencepost.formats.json_elements import InvalidRowError
 from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow, subscription_row
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import DEFAULT_SPACE, Space
 
 _RELATIONS = (*SPATIAL_FUNCTIONS, *NEAR_FUNCTIONS)
 
@@ -69,7 +69,7 @@ def make_fence(
     attribute: str | None = None,
     id: str | None = None,
     where: str | None = None,
-    space: Space = Space.PLANAR,
+    space: Space = DEFAULT_SPACE,
 ) -> Fence:
     """Return how features become subscriptions.
 
@@ -86,8 +86,8 @@ def make_fence(
     if name in NEAR_FUNCTIONS:
         if distance is None:
             raise FencepostError(
-                f"{name.upper()} compares a distance; give one with --distance, in the unit of the "
-                "coordinates or, with --space wgs84, in metres"
+                f"{name.upper()} compares a distance; give one with --distance, in metres or, "
+                "with --space planar, in the unit of the coordinates"
             )
         if not (isfinite(distance) and distance >= 0):
             raise FencepostError(f"--distance is {distance}; give a number of 0 or more")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.geometry.readers.any_format import RawShapes, read_geometries, read_geometry
-from fencepost.geometry.space import OUTSIDE_WGS84, Space
+from fencepost.geometry.space import Space, reason_outside_wgs84
 from fencepost.kernels.geometry import shape_arrays as layout_codes
 from fencepost.kernels.geometry.shape_arrays import (
     CHAIN_DTYPE,
@@ -157,8 +157,13 @@ class Shapes:
 
     def problems_outside(self, space: Space) -> list[GeometryProblem]:
         """Return a problem for each row of `rows_outside`, in row order."""
-        rows = self.rows_outside(space).tolist()
-        return [GeometryProblem(row, OUTSIDE_WGS84, self._far_point(row)) for row in rows]
+        problems = []
+        for row in self.rows_outside(space).tolist():
+            box = self.arrays.shapes[row]
+            x, y = max(-box["x0"], box["x1"]), max(-box["y0"], box["y1"])
+            reason = reason_outside_wgs84(x, y)
+            problems.append(GeometryProblem(row, reason, self._far_point(row)))
+        return problems
 
     def _far_point(self, row: int) -> tuple[float, float]:
         """Return the point of a shape that is farthest outside longitude and latitude."""

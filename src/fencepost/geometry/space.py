@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from fencepost.errors import ModelError
 
@@ -26,6 +27,11 @@ class Space(StrEnum):
         return "m" if self is Space.WGS84 else None
 
 
+SpaceName: TypeAlias = Space | Literal["planar", "wgs84"]
+
+DEFAULT_SPACE = Space.WGS84
+
+
 def parse_space(name: object) -> Space:
     """Return the space of a name. Raise ModelError if there is none."""
     try:
@@ -36,5 +42,18 @@ def parse_space(name: object) -> Space:
 
 OUTSIDE_WGS84 = (
     "a longitude beyond -180 to 180 or a latitude beyond -90 to 90, which space='wgs84' does not "
-    "have (cut geometries that cross the antimeridian in two)"
+    "have"
 )
+_MAX_CROSSING_DEGREES = 540.0  # a geometry that crosses the antimeridian may be written up to here
+
+
+def reason_outside_wgs84(x: float, y: float) -> str:
+    """Return why coordinates up to these absolute values cannot be used, and what to do."""
+    max_x, max_y = Space.WGS84.limits
+    if x <= max_y and y <= max_x:
+        advice = "swapped, the coordinates fit: give the longitude first"
+    elif x <= _MAX_CROSSING_DEGREES and y <= max_y:
+        advice = "cut geometries that cross the antimeridian in two"
+    else:
+        advice = "transform the coordinates, or use space='planar'"
+    return f"{OUTSIDE_WGS84} ({advice})"

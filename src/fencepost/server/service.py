@@ -116,7 +116,7 @@ class Service:
         try:
             self._check_space()
             self.broker = Broker(
-                self.database, settings.space, clock, settings.limits, settings.lateness_s
+                self.database, self.space, clock, settings.limits, settings.lateness_s
             )
         except BaseException:
             self.database.close()
@@ -133,11 +133,11 @@ class Service:
     def _check_space(self) -> None:
         with self.database.transaction() as connection:
             api_keys.tenant_number(connection, DEFAULT_TENANT, create=True)
-            space = ensure_setting(connection, "space", self.settings.space)
-            if space != self.settings.space:
+            space = ensure_setting(connection, "space", self.space.value)
+            if space != self.space:
                 raise StoreError(
                     f"{self.settings.folder} was created for the space {space!r}, not "
-                    f"{self.settings.space!r}; leave the space out, or name another folder"
+                    f"{self.space.value!r}; leave the space out, or name another folder"
                 )
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from fencepost.geometry.space import SpaceName
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -87,7 +89,7 @@ class Settings:
     """
 
     folder: Path
-    space: str = "wgs84"
+    space: SpaceName = "wgs84"
     retention_s: float = 7 * 86_400.0
     open_access: bool = False
     allow_private_webhooks: bool = False

@@ -18,7 +18,7 @@ from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.readers.single_geometry import parse_point
-from fencepost.geometry.space import OUTSIDE_WGS84, Space
+from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.shape_arrays import POINTS, ShapeArrays
 from fencepost.tracking.notification import Key
 from fencepost.tracking.point_conditions import Point
@@ -131,8 +131,8 @@ def read_event(event: object, names: PositionAttributes, space: Space) -> Positi
         shapes = Shapes.read_one(location)
     except GeometryError as error:
         raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
-    if len(shapes.rows_outside(space)):
-        raise ModelError(f"the {names.position!r} of the event has {OUTSIDE_WGS84}")
+    for problem in shapes.problems_outside(space):
+        raise ModelError(f"the {names.position!r} of the event has {problem.reason}")
     ((x, _), (y, _)) = _single_points(shapes.arrays)
     return Position(key, time, None if isnan(x) else (float(x), float(y)), values)
 

@@ -17,7 +17,7 @@ from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.filters.distances import evaluate_near
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.space import parse_space
+from fencepost.geometry.space import DEFAULT_SPACE, SpaceName, parse_space
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import (
     Position,
@@ -69,7 +69,7 @@ class Roaming:
         metres.
     hysteresis : float
         Distance beyond `distance` that two objects must exceed to part.
-    space : {"planar", "wgs84"}
+    space : {"wgs84", "planar"}
     lateness_s, forget_after_s : float
         As of a `Tracker`. A forgotten object is near no other; this is not reported.
     time, position : str
@@ -98,7 +98,7 @@ class Roaming:
         distance: float,
         *,
         hysteresis: float = 0.0,
-        space: str = "planar",
+        space: SpaceName = DEFAULT_SPACE,
         lateness_s: float = 0.0,
         forget_after_s: float | None = None,
         time: str = "time",

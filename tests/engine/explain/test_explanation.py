@@ -245,7 +245,7 @@ def test_spellings_of_long_strings_are_not_compared() -> None:
 
 
 def test_explain_of_a_matcher() -> None:
-    matcher = fp.Matcher()
+    matcher = fp.Matcher(space="planar")
     matcher.subscribe("storm", "wind > 30 AND S_DWITHIN(geometry, POINT(4 4), 2)")
     wind, place = matcher.explain(EVENT, "storm").parts
     assert wind.finding.off_by == 3.5

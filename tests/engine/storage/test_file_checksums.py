@@ -32,7 +32,7 @@ def answers(matcher: Matcher) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    matcher = Matcher(stop_words=["the"])
+    matcher = Matcher(stop_words=["the"], space="planar")
     matcher.subscribe("a", "n + 1 > 1 AND s = 'x'")
     matcher.subscribe("b", "S_INTERSECTS(g, BBOX(0, 0, 1, 1))", subscriber="me")
     matcher.subscribe("c", "A_CONTAINS(t, ('storm'))", expires="2100-01-01T00:00:00Z")
@@ -77,7 +77,7 @@ def test_flipped_bytes(saved: Path, copy: Path, offset: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_many_bytes_of_a_larger_index(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(900):
         x, y = rng.uniform(0, 9), rng.uniform(0, 9)
         matcher.subscribe(f"s{k}", f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 1}, {y + 1})) AND n > {k}")
@@ -93,7 +93,7 @@ def test_many_bytes_of_a_larger_index(tmp_path: Path, seed: int) -> None:
 
 
 def test_files_of_another_segment(copy: Path, tmp_path: Path) -> None:
-    other = Matcher()
+    other = Matcher(space="planar")
     for id in "dbca":
         other.subscribe(id, "n > 0")
     other.save(tmp_path / "other")

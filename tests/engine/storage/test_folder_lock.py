@@ -15,7 +15,7 @@ from fencepost.errors import IndexingError
 
 
 def test_a_save_is_refused_while_another_writer_works(tmp_path: Path) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.save(tmp_path)
     before = (tmp_path / "manifest.json").read_bytes()
     with folder_lock(tmp_path):
@@ -30,12 +30,12 @@ def test_a_first_save_is_refused_while_another_writer_works(tmp_path: Path) -> N
     with folder_lock(tmp_path):
         (tmp_path / "segment-1-x").mkdir()
         with pytest.raises(IndexingError, match="another process is writing"):
-            Matcher().save(tmp_path)
+            Matcher(space="planar").save(tmp_path)
 
 
 def test_a_lock_file_left_behind_excludes_nobody(tmp_path: Path) -> None:
     (tmp_path / LOCK).write_bytes(b"")
-    Matcher().save(tmp_path)
+    Matcher(space="planar").save(tmp_path)
     assert os.listdir(tmp_path) == ["manifest.json"]
 
 

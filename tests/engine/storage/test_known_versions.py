@@ -16,7 +16,7 @@ from tests.seeds import seeds
 
 
 def made(*ids: str) -> Matcher:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id in ids:
         matcher.subscribe(id, "n > 0")
     return matcher
@@ -84,7 +84,7 @@ def test_random_histories(tmp_path: Path, seed: int) -> None:
     """The model knows the version in each folder, and the versions that each matcher holds."""
     rng = random.Random(seed)
     folders = [tmp_path / "a", tmp_path / "b"]
-    matchers = [Matcher() for _ in range(3)]
+    matchers = [Matcher(space="planar") for _ in range(3)]
     known: list[dict[Path, int]] = [{} for _ in matchers]
     current: dict[Path, tuple[int, list[str]]] = {}
     for step in range(60):

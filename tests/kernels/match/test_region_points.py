@@ -64,7 +64,7 @@ def test_points_beside_geos(relation: str, whole: bool) -> None:
     points = points_about(rng, polygons, whole)
     shapes = shapely.points(points)
     right = RELATIONS[relation](shapes[:, None], polygons[None, :])
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(
         list(map(str, range(len(polygons)))), regions={"g": (polygons, relation)}
     )
@@ -87,7 +87,7 @@ def test_more_regions_at_a_place_than_there_is_room_for() -> None:
     count = 700
     boxes = np.tile((0.0, 0.0, 4.0, 4.0), (count, 1))
     boxes[::2, 2:] = 2.0
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(
         list(map(str, range(count))),
         regions={"g": (boxes, "S_INTERSECTS")},
@@ -108,7 +108,7 @@ def test_more_regions_at_a_place_than_there_is_room_for() -> None:
 
 def test_coordinates_too_large_for_products() -> None:
     ring = [(-1e308, -1e308), (1e308, -1e308), (1.1e308, 1e308), (-1e308, 1e308)]
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(["a"], regions={"g": ([shapely.Polygon(ring)], "S_INTERSECTS")})
     points = shapely.points([[0.0, 0.0], [1.09e308, -9e307], [1.09e308, 9.9e307], [-1e308, 0.0]])
     table = pa.table({"g": pa.array(shapely.to_wkb(points), pa.binary())})

@@ -55,7 +55,7 @@ def test_composites_nest_in_the_notation() -> None:
 
 
 def test_a_subscription_on_one_event_is_an_expression() -> None:
-    m = fp.Matcher()
+    m = fp.Matcher(space="planar")
     m.subscribe("me", parse_ops4st('DIST((0,0);<;5)(STRING:type="TAXI")'))  # type: ignore[arg-type]
     events = ('STRING:type="TAXI",0,3,3.9', 'STRING:type="TAXI",0,3,4', 'STRING:type="BUS",0,1,1')
     assert [m.match(parse_ops4st_event(text)) for text in events] == [["me"], [], []]

@@ -98,7 +98,7 @@ def read(text: str, **settings: Any) -> Any:
 
 
 def matcher_with(index: str, conditions: list[Any]) -> Matcher:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     for number, condition in enumerate(conditions):
         matcher.subscribe(f"s{number}", condition, subscriber=f"owner{number % 2}")
     return matcher
@@ -148,7 +148,7 @@ def test_thousands_that_come_and_go(index: str) -> None:
         f'DIST(({x[k]},{y[k]});{compare[k]};{reach[k]})(STRING:kind="k{kind[k]}")'
         for k in range(count)
     ]
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     living: dict[str, int] = {}
     order = random.Random(5)
     for step in range(8):
@@ -199,7 +199,7 @@ def test_equal_atomic_subscriptions_and_regions_are_kept_once() -> None:
 @pytest.mark.parametrize("index", VERSIONS)
 def test_the_third_level_reaches_as_far_as_its_operator(index: str) -> None:
     # The printed index finds the regions that contain the event. Here no region does.
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     square = "(0,0),(4,0),(4,4),(0,4)"
     for id, operator in {
         "near": f"DIST({square};<;3)",
@@ -220,7 +220,7 @@ def test_the_third_level_reaches_as_far_as_its_operator(index: str) -> None:
 
 @pytest.mark.parametrize("index", VERSIONS)
 def test_a_table_of_events_and_a_saved_index(index: str, tmp_path: Any) -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for k in range(100):
         matcher.subscribe(f"s{k:02}", read(f'DIST(({k},0);<=;1)(STRING:s="a")'))
     matcher.save(tmp_path / "index")

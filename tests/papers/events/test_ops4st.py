@@ -214,7 +214,7 @@ def test_inexpressible_conditions_are_refused(cql2: str) -> None:
 
 
 def test_in_the_closed_region() -> None:
-    m = Matcher()
+    m = Matcher(space="planar")
     m.subscribe("box", read(f"@({CORNERS})()"))
     m.subscribe("line", read("@((0,0),(10,5))()"))
     m.subscribe("point", read("@((10,5))()"))

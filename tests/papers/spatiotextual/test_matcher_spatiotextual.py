@@ -73,7 +73,7 @@ def test_keywords_and_places_match_as_the_oracle_says(
 ) -> None:
     parsed = [parse(expression) for expression in expressions]
     for index in TREES:
-        matcher = Matcher(index=index)
+        matcher = Matcher(index=index, space="planar")
         for number, expression in enumerate(expressions):
             matcher.subscribe(f"s{number}", expression)
         for event in events:
@@ -85,7 +85,7 @@ def test_keywords_and_places_match_as_the_oracle_says(
 
 @pytest.mark.parametrize("index", TREES)
 def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe("two", "A_CONTAINS(l, ('Hail storm', 'north'))")
     matcher.subscribe("one", "A_CONTAINS(l, ('north'))")
     matcher.subscribe("number", "A_CONTAINS(l, ('north', 7))")
@@ -98,7 +98,7 @@ def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index:
 
 @pytest.mark.parametrize("index", TREES)
 def test_what_lies_apart_is_found_far_away(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     place = "POINT(2 2)"
     apart = {
         "beyond": f"S_BEYOND(g, {place}, 1)",
@@ -123,7 +123,7 @@ def test_what_lies_apart_is_found_far_away(index: str) -> None:
 
 @pytest.mark.parametrize("index", TREES)
 def test_there_is_a_tree_for_each_pair_of_attributes_in_use(index: str) -> None:
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     assert matcher.stats()["trees"] == 0
     matcher.subscribe("a", "A_CONTAINS(l, ('x')) AND S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
     matcher.subscribe("b", "A_CONTAINS(l, ('y')) AND S_DWITHIN(g, POINT(5 5), 2) AND n > 3")
@@ -159,7 +159,7 @@ def test_thousands_with_keywords_and_boxes(index: str) -> None:
     words = [rng.choice(30, rng.integers(0, 4), replace=False) for _ in range(count)]
     keywords = [[f"w{word}" for word in event_words] for event_words in words]
     ids = [f"s{k:04}" for k in range(count)]
-    matcher = Matcher(index=index)
+    matcher = Matcher(index=index, space="planar")
     matcher.subscribe_columns(ids, regions={"g": (boxes, "S_INTERSECTS")}, keywords={"l": keywords})
     removed = set(random.Random(index).sample(ids, 700))
     for step in range(6):

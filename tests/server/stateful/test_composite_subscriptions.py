@@ -11,6 +11,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.events import format_instant
+from fencepost.geometry.space import SpaceName
 from fencepost.papers.events import parse_ops4st
 from fencepost.server import Limits
 from fencepost.server.service import delete_events
@@ -141,7 +142,7 @@ def _stream(chance: random.Random, count: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("seed", "space"), [(1, "planar"), (3, "wgs84")])
 def test_detections_equal_those_of_a_detector_despite_restarts(
-    tmp_path: Path, seed: int, space: str
+    tmp_path: Path, seed: int, space: SpaceName
 ) -> None:
     chance = random.Random(seed)
     unit = 1.0 if space == "planar" else 111_000.0

@@ -184,7 +184,8 @@ def test_notifications_equal_those_of_trackers_despite_restarts(tmp_path: Path, 
     chance = random.Random(seed)
     fences: dict[tuple[str, int], str] = {}
     trackers = {
-        name: fp.Tracker(fp.Matcher(), dead_letters=[], **rules) for name, rules in RULES.items()
+        name: fp.Tracker(fp.Matcher(space="planar"), dead_letters=[], **rules)
+        for name, rules in RULES.items()
     }
     expected: dict[str, list[tuple[Any, ...]]] = {name: [] for name in RULES}
     events = list(_walks(chance, 400))

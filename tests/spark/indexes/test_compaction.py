@@ -138,7 +138,7 @@ class Index:
     def __init__(self, path: Path, rng: random.Random) -> None:
         self.path = path
         self.reader = SubscriptionReader(SubscriptionLayout(), "planar", ())
-        known = Matcher()
+        known = Matcher(space="planar")
         for k in range(100):
             known.subscribe(str(k), expression(rng))
         self.columns = known.view().columns
@@ -197,7 +197,7 @@ class Index:
 
 def test_forty_updates(tmp_path: Path) -> None:
     rng = random.Random(1)
-    index, right = Index(tmp_path, rng), Matcher(index="reference")
+    index, right = Index(tmp_path, rng), Matcher(index="reference", space="planar")
     there: set[str] = set()
     asked = events(rng, 40)
     most = 0
@@ -245,7 +245,7 @@ def test_whole_index_in_new_parts(tmp_path: Path) -> None:
 
 
 def test_rewriting_drops_expired_subscriptions(tmp_path: Path) -> None:
-    made = Matcher(clock=lambda: 0)
+    made = Matcher(clock=lambda: 0, space="planar")
     made.subscribe("a", "n > 0", expires="1990-01-01T00:00:00Z")
     made.subscribe("b", "n > 0", expires="2990-01-01T00:00:00Z")
     made.save(tmp_path)
@@ -271,7 +271,7 @@ def test_updates_on_spark(
     monkeypatch.setattr(merge_policy, "JOB_MERGE_FACTOR", 2)
     monkeypatch.setattr("fencepost.spark.indexes.index_build._MIN_PART_SIZE", 10)
     rng = random.Random(4)
-    path, right = tmp_path / "index", Matcher()
+    path, right = tmp_path / "index", Matcher(space="planar")
     are_parts = []
     for step, mode in enumerate(("create", "update", "update", "update", "update")):
         rows = [(f"s{rng.randrange(40 * (step + 1))}", expression(rng)) for _ in range(12)]
@@ -279,7 +279,7 @@ def test_updates_on_spark(
         for id, text in rows:
             right.subscribe(id, text, replace=True)
         given = spark.createDataFrame(rows, "id string, expression string")
-        built = fps.build_index(spark, given, path, mode=mode, parts=1)
+        built = fps.build_index(spark, given, path, mode=mode, parts=1, space="planar")
         assert built.subscriptions == len(right.ids())
         manifest = decode_manifest("index", (path / "manifest.json").read_text())
         are_parts.append([own.is_partition for own in manifest.segments])

@@ -11,6 +11,7 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
+from fencepost.geometry.space import SpaceName
 from fencepost.spark.indexes.subscription_reader import SubscriptionLayout as Layout
 from fencepost.spark.indexes.subscription_reader import SubscriptionReader
 
@@ -26,7 +27,7 @@ SCHEMA = pa.schema(
 
 
 def read(
-    layout: Layout, columns: Any, space: str = "wgs84"
+    layout: Layout, columns: Any, space: SpaceName = "wgs84"
 ) -> tuple[Matcher, list[tuple[int, str]]]:
     """Return a matcher of the rows, and check that `required` reads the same rows."""
     table, reader = pa.table(columns), SubscriptionReader(layout, space, ())
@@ -58,7 +59,7 @@ def test_columns_with_nulls_and_bad_values() -> None:
     owners = {}
     for row in rows:
         try:
-            Matcher().subscribe_columns(
+            Matcher(space="planar").subscribe_columns(
                 [row["id"]],
                 regions={"g": ([row["area"]], "S_INTERSECTS")},
                 keywords={"t": [row["words"]]},

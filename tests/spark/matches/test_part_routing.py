@@ -111,7 +111,7 @@ def test_table_and_segment_have_the_same_partition_keys(expressions: list[Any], 
 
 
 def test_nul_characters() -> None:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     matcher.subscribe_columns(["s"], equals={"s": ["\0"]})
     matcher.subscribe_columns(["k"], keywords={"l": [["\0x"]]})
     events: list[Event] = [{"s": "\0"}, {"l": ["\0x"]}]

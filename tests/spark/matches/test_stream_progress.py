@@ -51,7 +51,7 @@ def reported(spark: SparkSession) -> Iterator[ReportedFigures]:
 
 
 def matches_of(rules: dict[str, str], numbers: list[int]) -> int:
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     for id, expression in rules.items():
         matcher.subscribe(id, expression)
     return sum(len(matcher.match({"n.1": n, "s": "x"})) for n in numbers)
@@ -77,7 +77,7 @@ def test_figures_of_batches_while_the_index_changes(
     index, source = tmp_path / "index", tmp_path / "source"
     rules = {f"from {k}": f"\"n.1\" >= {k} AND s = 'x'" for k in (0, 10, 20)}
     first = spark.createDataFrame([(*rule, False) for rule in rules.items()], RULES)
-    fps.build_index(spark, first, index)
+    fps.build_index(spark, first, index, space="planar")
     changes = {"under": '"n.1" < 15', "from 0": None}
     batches = [list(range(-20, 0)), list(range(30)), [7, 14]]  # the rules change after the first
     source.mkdir()
@@ -118,11 +118,11 @@ def test_figures_of_batches_while_the_index_changes(
 def test_dead_payloads_and_lag(
     spark: SparkSession, reported: ReportedFigures, tmp_path: Path
 ) -> None:
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("all", "n >= 0")
     made.subscribe("large", "n > 2")
     made.save(tmp_path / "a")
-    other = Matcher()
+    other = Matcher(space="planar")
     other.subscribe("one", "n = 1")
     other.save(tmp_path / "b")
     (tmp_path / "in").mkdir()
@@ -147,7 +147,7 @@ def test_dead_payloads_and_lag(
 def test_waiting_messages_of_a_broker(
     spark: SparkSession, reported: ReportedFigures, tmp_path: Path
 ) -> None:
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("even", "n % 2 = 0")
     made.save(tmp_path / "index")
 

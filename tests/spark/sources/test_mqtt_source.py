@@ -484,7 +484,7 @@ def test_killed_stream_writes_each_match_once(
     spark: SparkSession, broker: Mosquitto, tmp_path: Path
 ) -> None:
     """Kills driver, planner and workers; after a restart, each match is written once."""
-    made = Matcher()
+    made = Matcher(space="planar")
     made.subscribe("all", "n >= 0")
     made.subscribe("even", "n % 2 = 0")
     made.save(tmp_path / "index")

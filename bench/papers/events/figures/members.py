@@ -66,7 +66,8 @@ def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
                 [f"DIST(taxi, rider) < {REACH}"],
                 within_s,
             )
-        ]
+        ],
+        space="planar",
     )
     began = time.thread_time()
     found = 0

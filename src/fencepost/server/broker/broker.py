@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from fencepost.errors import FencepostError, StoreError
 from fencepost.events.table import EventTable
+from fencepost.geometry.space import SpaceName
 from fencepost.server.broker.publications import Publication, previous_result, publish_batch
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
@@ -50,7 +51,7 @@ class Broker:
     Parameters
     ----------
     database : Database
-    space : str
+    space : {"wgs84", "planar"}
         Coordinate space of all tenants.
     clock : callable
         Returns the present in nanoseconds since 1970.
@@ -71,7 +72,7 @@ class Broker:
     def __init__(
         self,
         database: Database,
-        space: str,
+        space: SpaceName,
         clock: Callable[[], int] = time.time_ns,
         limits: Limits | None = None,
         lateness_s: float = 60.0,

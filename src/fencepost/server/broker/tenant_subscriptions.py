@@ -18,6 +18,7 @@ from fencepost.engine.subscriptions import Subscription, compile_subscription
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
+from fencepost.geometry.space import SpaceName
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.stateful.composite_subscriptions import CompositeSubscriptions
@@ -39,7 +40,7 @@ _logger = logging.getLogger("fencepost")
 class ExpressionSubscriptions:
     """Subscriptions to single events, in a `Matcher`."""
 
-    def __init__(self, space: str) -> None:
+    def __init__(self, space: SpaceName) -> None:
         self.matcher = Matcher(space)
         self.matcher.report_missing_attributes_to(_logger.warning)
         self._payloads: dict[str, Any] = {}
@@ -125,7 +126,7 @@ class TenantSubscriptions:
 
     def __init__(
         self,
-        space: str,
+        space: SpaceName,
         limits: Limits | None = None,
         lateness_s: float = 60.0,
         clock: Callable[[], int] = time.time_ns,

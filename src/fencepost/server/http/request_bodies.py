@@ -344,8 +344,8 @@ def event_table(events: Sequence[Mapping[str, Any]], space: Space, max_vertices:
 
 
 def _geometry_message(problem: GeometryProblem) -> str:
-    if problem.reason == OUTSIDE_WGS84:
-        return f"its geometry has {OUTSIDE_WGS84}"
+    if problem.reason.startswith(OUTSIDE_WGS84):
+        return f"its geometry has {problem.reason}"
     return f"its geometry cannot be used: {problem}"
 
 

@@ -25,7 +25,7 @@ from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
 from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import short_repr
-from fencepost.geometry.space import parse_space
+from fencepost.geometry.space import SpaceName, parse_space
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.stateful.subscription_kind import (
@@ -55,7 +55,7 @@ class CompositeSubscriptions:
 
     Parameters
     ----------
-    space : str
+    space : {"wgs84", "planar"}
     limits : Limits
     lateness_s : float
         See `Settings`.
@@ -64,7 +64,7 @@ class CompositeSubscriptions:
     """
 
     def __init__(
-        self, space: str, limits: Limits, lateness_s: float, clock: Callable[[], int]
+        self, space: SpaceName, limits: Limits, lateness_s: float, clock: Callable[[], int]
     ) -> None:
         self._space = space
         self._limits = limits

@@ -22,7 +22,7 @@ from fencepost.events.event_attributes import Row
 from fencepost.events.times import format_instant
 from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import short_repr
-from fencepost.geometry.space import Space, parse_space
+from fencepost.geometry.space import Space, SpaceName, parse_space
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.stateful.subscription_kind import (
@@ -71,7 +71,7 @@ class RuleGroup:
         Whether subscriptions changed since `TrackedSubscriptions.after_changes`.
     """
 
-    def __init__(self, rules: str, space: str, max_objects: int) -> None:
+    def __init__(self, rules: str, space: SpaceName, max_objects: int) -> None:
         options = json.loads(rules)
         self.rules = rules
         self.refresh = bool(options.pop("refresh", False))
@@ -180,7 +180,7 @@ class RuleGroup:
 class TrackedSubscriptions:
     """All tracked subscriptions of a tenant."""
 
-    def __init__(self, space: str, limits: Limits) -> None:
+    def __init__(self, space: SpaceName, limits: Limits) -> None:
         self._space = space
         self._limits = limits
         self._groups: dict[str, RuleGroup] = {}  # by rules

@@ -34,7 +34,7 @@ from fencepost.engine.storage.manifest import (
 )
 from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
 from fencepost.errors import IndexingError, ModelError
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName
 from fencepost.spark.feature_frames import attribute_frame
 from fencepost.spark.indexes import build_tasks, compaction, partition_cuts
 from fencepost.spark.indexes.build_tasks import DELETED, PART, REASON_COLUMN, REQUESTED_COLUMNS
@@ -116,7 +116,7 @@ def build_index(
     within: Mapping[str, tuple[str, float | str]] | None = None,
     keywords: Mapping[str, str] | None = None,
     equals: Mapping[str, str] | None = None,
-    space: str = "planar",
+    space: SpaceName = DEFAULT_SPACE,
     stop_words: Iterable[str] = (),
     parts: int | None = None,
 ) -> BuiltIndex:

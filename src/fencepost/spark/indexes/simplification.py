@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.geometry.space import Space, parse_space
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName, parse_space
 from fencepost.spark.feature_frames import attribute_frame
 from fencepost.spark.indexes.subscription_reader import SubscriptionLayout, with_names_as_text
 from fencepost.spark.matches.match_frames import (
@@ -48,7 +48,7 @@ _RESULT_SCHEMA = pa.schema(
 def simplify(
     subscriptions: DataFrame,
     *,
-    space: str = Space.PLANAR,
+    space: SpaceName = DEFAULT_SPACE,
     stop_words: Iterable[str] = (),
 ) -> DataFrame:
     """Simplify subscriptions, and find which other subscription of a subscriber covers each.

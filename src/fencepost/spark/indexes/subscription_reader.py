@@ -26,7 +26,7 @@ from fencepost.engine.requirements import (
 )
 from fencepost.engine.storage.manifest import columns_of
 from fencepost.errors import FencepostError, ModelError
-from fencepost.geometry.space import Space
+from fencepost.geometry.space import Space, SpaceName
 
 BadRows = list[tuple[int, str]]
 RowRequirements = tuple[NDArray[np.int64], Requirements]  # rows of a table, what they require
@@ -91,14 +91,14 @@ class SubscriptionReader:
     ----------
     layout : SubscriptionLayout
         The columns of the tables.
-    space : str
+    space : {"wgs84", "planar"}
         The coordinate space of the matchers.
     stop_words : tuple of str
         The stop words of the matchers.
     """
 
     layout: SubscriptionLayout
-    space: str
+    space: SpaceName
     stop_words: tuple[str, ...]
 
     def __call__(

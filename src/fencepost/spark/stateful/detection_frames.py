@@ -225,11 +225,11 @@ class _Grid(NamedTuple):
 @cache
 def _plan(task: _Task) -> _Plan:
     composites = [Composite.from_json(text) for text in json.loads(task.composites)]
-    matcher = Matcher()
+    matcher = Matcher(space="planar")
     parts: dict[str, list[_Part]] = {}
     subscriptions: dict[Any, str] = {}
     for number, composite in enumerate(composites):
-        for condition, atom in Detector([composite]).atoms().items():
+        for condition, atom in Detector([composite], space="planar").atoms().items():
             subscription = subscriptions.setdefault(condition, str(len(subscriptions)))
             if subscription not in parts:
                 matcher.subscribe(subscription, condition)
@@ -392,7 +392,7 @@ def _save_state(detector: Detector, state: GroupState, lateness_ns: int) -> None
 
 
 def _detector(task: _Task, composite: int) -> Detector:
-    return Detector([_plan(task).composites[composite]], task.lateness_s)
+    return Detector([_plan(task).composites[composite]], task.lateness_s, space="planar")
 
 
 def _push(

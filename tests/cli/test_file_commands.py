@@ -386,14 +386,14 @@ WORDS = """\
 id,expression,subscriber
 storm,"A_CONTAINS(text, ('storm'))",anna
 both,"A_CONTAINS(text, ('the storm', 'hail'))",ben
-harbour,"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(geometry, BBOX(0, 0, 6, 8))",
+harbour,"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(geometry, BBOX(9.9, 53.5, 10, 53.6))",
 late,wind > 20 AND at > TIMESTAMP('2020-01-01T00:00:00Z'),
 """
 MESSAGES = [
-    {"id": "a", "text": "Hail storm tonight", "geometry": "POINT (6 8)"},
+    {"id": "a", "text": "Hail storm tonight", "geometry": "POINT (10 53.6)"},
     {"id": "b", "text": "storm", "wind": 25, "at": "2030-01-01T00:00:00Z"},
     {"id": "c", "text": "a calm day"},
-    {"id": "d", "text": ["storm", "hail"], "geometry": "POINT (3 4)"},
+    {"id": "d", "text": ["storm", "hail"], "geometry": "POINT (9.95 53.55)"},
     {"id": "e", "text": "The storm", "geometry": "nonsense"},
 ]
 
@@ -511,7 +511,7 @@ class TestRanking:
     def test_tables(self) -> None:
         """Columns that scores do not depend on may hold values that Python cannot represent."""
         far = pa.array([2**62, None], pa.timestamp("us"))
-        point = shapely.Point(6, 8)
+        point = shapely.Point(10, 53.6)
         columns = {"text": ["Hail storm", "storm"], "wind": [25, 25], "at": far, "other": far}
         shapes = {"geometry": pa.array([point.wkb, None])}
         pq.write_table(pa.table({**columns, **shapes}), "far.parquet")
@@ -522,11 +522,11 @@ class TestRanking:
         match = ["match", "far.parquet", "--subscriptions", "words.csv", "--min-score", 0]
         assert ranking(lines(run(*match).stdout)) == best(events)
         assert run(*match, "--out", "m.geojson").exit_code == 0
-        frame = geopandas.GeoDataFrame({"text": ["hail storm"]}, geometry=[shapely.Point(6, 8)])
+        frame = geopandas.GeoDataFrame({"text": ["hail storm"]}, geometry=[shapely.Point(10, 53.6)])
         frame.to_parquet("native.parquet", geometry_encoding="geoarrow")
         match[1] = "native.parquet"
         assert ranking(lines(run(*match).stdout)) == best(
-            [{"text": "hail storm", "geometry": "POINT (6 8)"}]
+            [{"text": "hail storm", "geometry": "POINT (10 53.6)"}]
         )
 
     def test_subscriptions_without_words_and_places(self) -> None:

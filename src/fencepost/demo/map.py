@@ -116,17 +116,18 @@ def _draw_areas(
         axes.add_collection(PolyCollection(rings, **style))
 
     handles = []
-    for hit, colour, style in ((True, _WARNING, "-"), (False, _BORDER, "--")):
+    for hit, colour in ((True, _WARNING), (False, _BORDER)):
         storms = [e for e in events if e["kind"] == "warning"]
         areas = [e["geometry"] for e in storms if (e["id"] in matched_events) == hit]
         fill = _WARNING + "22" if hit else "none"
-        outline(areas, facecolors=fill, edgecolors=colour, linewidths=0.9, linestyles=style)
         name = f"storm warning {_with_match(hit)} ({len(areas)})"
+        style: Any = "-" if hit else "--"
+        outline(areas, facecolors=fill, edgecolors=colour, linewidths=0.9, linestyles=style)
         handles.append(Patch(facecolor=fill, edgecolor=colour, linestyle=style, label=name))
     readers = [s.geometry for s in subscriptions if s.kind == "reader"]
     outline(readers, facecolors="none", edgecolors=_BORDER, linewidths=1)
     riders = [s for s in subscriptions if s.kind == "rider"]
-    colours = {"facecolor": _TAXI + "1c", "edgecolor": _TAXI + "80"}
+    fill, edge = _TAXI + "1c", _TAXI + "80"
     widths, heights = np.outer(1 / METRES_PER_DEGREE, [2 * s.reach_m for s in riders])
     circles = EllipseCollection(
         widths,
@@ -135,11 +136,13 @@ def _draw_areas(
         units="xy",
         offsets=[(s.geometry.x, s.geometry.y) for s in riders],
         offset_transform=axes.transData,
-        linewidth=0.7,
-        **colours,
+        facecolors=fill,
+        edgecolors=edge,
+        linewidths=0.7,
     )
     axes.add_collection(circles)
-    handles.append(Patch(**colours, label=f"area of a taxi rider ({len(riders)})"))
+    name = f"area of a taxi rider ({len(riders)})"
+    handles.append(Patch(facecolor=fill, edgecolor=edge, label=name))
     for hit, colour in ((True, _WARNING), (False, _INK)):
         warehouses = [s for s in subscriptions if s.kind == "warehouse"]
         areas = [s.geometry for s in warehouses if (s.id in matched_subscriptions) == hit]

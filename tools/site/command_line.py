@@ -12,9 +12,10 @@ from fencepost.cli import entry_point
 
 _START = """# Commands
 
-This page is made from the commands themselves. [The command line](../command-line.md) explains files, exit codes and dead letters.
+This page is made from the commands themselves. [The command line](../command-line.md) explains
+files, exit codes and dead letters.
 """
-_FROM_A_CHECKOUT = "bench"  # many commands of a source checkout, which docs/benchmarks.md describes
+_FROM_A_CHECKOUT = "bench"  # docs/benchmarks.md describes its many commands
 _MARKUP = re.compile(r"\[/?bold\]")
 _PARAGRAPHS = re.compile(r"\n{2,}")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+
 from tools.site import command_line, http, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]

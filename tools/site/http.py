@@ -12,8 +12,8 @@ from fencepost.server.http.operations import openapi_document
 
 _START = """# HTTP
 
-This page is made from the OpenAPI and AsyncAPI documents of the server, which serves them at `/openapi.json` and `/asyncapi.json`. [The server](../server.md)
-explains how its parts work together.
+This page is made from the OpenAPI and AsyncAPI documents of the server, which serves them at
+`/openapi.json` and `/asyncapi.json`. [The server](../server.md) explains how they work together.
 """
 _PROBLEM = "application/problem+json"
 
@@ -72,7 +72,7 @@ def _bodies(name: str, content: Mapping[str, Any]) -> Iterator[str]:
 
 def _problems(paths: Mapping[str, Any]) -> Iterator[str]:
     yield "## Problems\n"
-    yield f"An error is answered with `{_PROBLEM}`: [Problem](#problem). Any operation may answer with:\n"
+    yield f"An error is answered with `{_PROBLEM}`, which holds a [Problem](#problem):\n"
     yield "| status | meaning |\n|---|---|"
     found = {
         int(status): response["description"]

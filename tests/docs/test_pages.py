@@ -57,7 +57,7 @@ def run_page(name: str, folder: Path, replaced: dict[str, str], patch: pytest.Mo
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path / "data") as server:
+    with running(tmp_path / "fencepost-data") as server:
         yield server
 
 

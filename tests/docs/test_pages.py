@@ -12,7 +12,6 @@ import pytest
 
 from tests.docs.page_blocks import NOT_RUN, Block, PageRun, blocks_of
 from tests.server.serving import Running, running
-from tests.spark.cluster import LIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,17 +58,6 @@ def run_page(name: str, folder: Path, replaced: dict[str, str], patch: pytest.Mo
 def server(tmp_path: Path) -> Iterator[Running]:
     with running(tmp_path / "fencepost-data") as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    from fencepost.spark import session
-
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("JAVA_TOOL_OPTIONS", LIGHT)
-        made = session(cores=2, name="tests")
-    yield made
-    made.stop()
 
 
 @pytest.mark.parametrize("name", pages(spark=False))

@@ -26,6 +26,7 @@ ALWAYS = ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "decisions/READM
 
 _IMAGES = (".png", ".svg")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")  # no URL, no section alone
+_DRAWING = re.compile(r'<img [^>]*src="([^":]+\.svg)"[^>]*>')
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -73,6 +74,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         part if part.startswith("```") else _LINK.sub(site_link, part)
         for part in _FENCE.split(markdown)
     )
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Put drawings into the page itself, where their `currentColor` is that of the text."""
+    folder = ROOT / "docs" / posixpath.dirname(page.file.src_uri)
+
+    def drawing(image: re.Match[str]) -> str:
+        return (folder / image[1]).read_text(encoding="utf-8").replace(' color="#6b7885"', "")
+
+    return _DRAWING.sub(drawing, html)
 
 
 def _outside(path: str, text: str) -> Iterator[str]:

@@ -15,7 +15,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-_LINE_OF_AN_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # differs in every run
+_STYLE = re.compile(r"<style.*?</style>\n", re.DOTALL)  # pandas repeats it in every table
 
 
 def run(notebook: dict[str, Any], names: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -56,10 +57,10 @@ def _run_cell(source: str, names: dict[str, Any], name: str) -> list[dict[str, A
     if text := printed.getvalue():
         outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(text)})
     if value is not None and not source.rstrip().endswith(";"):
-        data = {"text/plain": _lines(_LINE_OF_AN_ADDRESS.sub("", repr(value)))}
+        data = {"text/plain": _lines(_ADDRESS.sub("", repr(value)))}
         html = getattr(value, "_repr_html_", lambda: None)()
         if html is not None:
-            data["text/html"] = _lines(html)
+            data["text/html"] = _lines(_STYLE.sub("", html))
         result: dict[str, Any] = {
             "output_type": "execute_result",
             "execution_count": None,

@@ -27,6 +27,7 @@ from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, expression_text
 from fencepost.kernels.match.match_scratch import DELETED_ROWS
 from fencepost.kernels.match.segment_search import SegmentArrays
+from fencepost.kernels.match.subscription_contents import OwnedEntries
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 
@@ -137,8 +138,6 @@ class SegmentReader(ABC):
     deleted_version: NDArray[np.uint32]
     expires: NDArray[np.int64]
     removals = 0
-    _entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
-    _lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
 
     @abstractmethod
     def row_of(self, id: str) -> int:
@@ -184,25 +183,36 @@ class SegmentReader(ABC):
 
         An entry is direct if its owner is a subscription: no check remains to be evaluated.
         """
-        if self._entries is None:
-            owner = self.arrays.postings.owner[
-                : keyword_postings.direct_entry_count(self.arrays.postings)
-            ]
-            start = np.zeros(len(self) + 1, np.int64)
-            np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
-            self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
-        start, entries = self._entries
-        sizes = start[rows + 1] - start[rows]
-        return entries[keyword_postings.ranges(start[rows], sizes)].astype(np.int64), sizes
+        owned = self.owned_entries
+        sizes = owned.start[rows + 1] - owned.start[rows]
+        entries = owned.entries[keyword_postings.ranges(owned.start[rows], sizes)]
+        return entries.astype(np.int64), sizes
 
     def posting_lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the posting list that holds each entry."""
-        if self._lists is None:
-            first = self.arrays.postings.lists["first"]
-            by_entry = np.argsort(first, kind="stable")
-            self._lists = first[by_entry], by_entry
-        first, by_entry = self._lists
-        return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
+        owned = self.owned_entries
+        position = np.searchsorted(owned.list_first, entries.astype(np.uint32), "right")
+        return owned.lists[position - 1]
+
+    @cached_property
+    def owned_entries(self) -> OwnedEntries:
+        """The direct entries of the postings, by row."""
+        postings = self.arrays.postings
+        owner = postings.owner[: keyword_postings.direct_entry_count(postings)]
+        start = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
+        entries = np.argsort(owner, kind="stable").astype(np.uint32)
+        first = postings.lists["first"]
+        lists = np.argsort(first, kind="stable")
+        return OwnedEntries(start, entries, first[lists], lists)
+
+    @cached_property
+    def box_radii_m(self) -> NDArray[np.float64]:
+        """The radius of the box of each spatial bound, 0 until a ranking needs it.
+
+        The bounds are numbered as in `write_bounds`. Memory is used for those that are needed.
+        """
+        return np.zeros(len(self.arrays.checks) + len(self.owned_entries.entries))
 
     @property
     def deleted_count(self) -> int:

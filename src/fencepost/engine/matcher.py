@@ -430,6 +430,8 @@ class Matcher:
         if top_k is not None or min_score is not None:
             check_limits(top_k, min_score)
             event_values = self._view.event_values(event)
+            if self._attribute_watch.pending:
+                self._attribute_watch.see_event(event_values.attributes)
             return [id for id, _ in self._rank(event_values, top_k, min_score)]
         values = attributes(event)
         if self._attribute_watch.pending:
@@ -469,6 +471,8 @@ class Matcher:
         """
         check_limits(top_k, min_score)
         values = self._view.event_values(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values.attributes)
         return self._rank(values, top_k, min_score)
 
     def _rank(

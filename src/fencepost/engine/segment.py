@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.engine.event_sampler import EMPTY_SAMPLE, EventSample
@@ -32,6 +34,8 @@ from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 
 _MAX_LISTED = 2**17  # a longer column has no Python object for each string; that saves memory
+_MIN_MARKED = 64  # of fewer rows, a set finds the distinct strings faster than marks do
+_MAX_MARKS_PER_ROW = 128
 
 
 class StringColumn(Sequence[str]):
@@ -99,6 +103,36 @@ class StringColumn(Sequence[str]):
             self._slots = slots
         key = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
         return int(vocabulary.row_in_slots(self._slots, text, ends, key))
+
+
+class RepeatedStrings:
+    """A column of strings without nulls that repeat; each is stored once, and they are sorted.
+
+    Attributes
+    ----------
+    get : callable
+        Function from a row to its string, for loops over many rows.
+    """
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        encoded = column.combine_chunks().dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):  # no chunks
+            encoded = pa.array([], encoded.type.value_type).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary)
+        rank = np.empty(len(order), np.uint32)
+        rank[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
+        self._strings: list[str] = encoded.dictionary.take(order).to_pylist()
+        self._min_marked = max(_MIN_MARKED, len(self._strings) // _MAX_MARKS_PER_ROW)
+        self._codes = rank[encoded.indices.to_numpy()]
+        self.get = [self._strings[code] for code in self._codes.tolist()].__getitem__
+
+    def distinct(self, rows: Sequence[int]) -> Iterable[str]:
+        """Return the distinct strings of rows."""
+        if len(rows) < self._min_marked:
+            return {*map(self.get, rows)}
+        is_found = np.zeros(len(self._strings), bool)
+        is_found[self._codes[np.frombuffer(array("I", rows), np.uint32)]] = True
+        return map(self._strings.__getitem__, np.flatnonzero(is_found).tolist())
 
 
 SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
@@ -175,6 +209,10 @@ class SegmentReader(ABC):
         """Return the ids of the rows that are neither expired nor deleted at a version."""
         ids: list[str] = self.column("id").take(pa.array(self.live_rows(now, version))).to_pylist()
         return ids
+
+    def subscribers_of(self, rows: Sequence[int]) -> Iterable[str]:
+        """Return the distinct subscribers of rows."""
+        return dict.fromkeys(map(self.subscriber_of, rows))  # in order: often they are sorted
 
     def posting_entries_of(
         self, rows: NDArray[np.int64]
@@ -273,8 +311,29 @@ class Segment(SegmentReader):
     @cached_property
     def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
         """A function from a row to its subscriber."""
-        has_column = "subscriber" in self.names.column_names
-        return StringColumn(self.column("subscriber")).get if has_column else self.id_of
+        if not self._has_subscribers:
+            return self.id_of
+        if len(self) <= _MAX_LISTED:
+            return self._repeated_subscribers.get
+        return StringColumn(self.column("subscriber")).get
+
+    @cached_property
+    def _has_subscribers(self) -> bool:
+        """Whether the subscriber of some row is not its id."""
+        names = self.names
+        return "subscriber" in names.column_names and names["subscriber"] != names["id"]
+
+    @cached_property
+    def _repeated_subscribers(self) -> RepeatedStrings:
+        return RepeatedStrings(self.column("subscriber"))
+
+    def subscribers_of(self, rows: Sequence[int]) -> Iterable[str]:
+        """Return the distinct subscribers of rows."""
+        if not self._has_subscribers:
+            return map(self.id_of, rows)
+        if len(self) <= _MAX_LISTED:
+            return self._repeated_subscribers.distinct(rows)
+        return super().subscribers_of(rows)
 
     def row_of(self, id: str) -> int:
         """Return the row of an id, or -1."""

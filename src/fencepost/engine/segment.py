@@ -153,6 +153,8 @@ class SegmentReader(ABC):
         The id, subscriber and expression of each row: see `Segment`.
     id_of, subscriber_of : callable
         Functions from a row to its id or subscriber, for loops over many rows.
+    has_subscribers : bool
+        Whether the subscriber of some row is not its id. A memtable counts later rows, too.
     deleted_version : array
         The first version in which each row is deleted.
     expires : array
@@ -169,6 +171,7 @@ class SegmentReader(ABC):
     names: pa.Table
     id_of: Callable[[int], str]
     subscriber_of: Callable[[int], str]
+    has_subscribers: bool
     deleted_version: NDArray[np.uint32]
     expires: NDArray[np.int64]
     removals = 0
@@ -212,7 +215,9 @@ class SegmentReader(ABC):
 
     def subscribers_of(self, rows: Sequence[int]) -> Iterable[str]:
         """Return the distinct subscribers of rows."""
-        return dict.fromkeys(map(self.subscriber_of, rows))  # in order: often they are sorted
+        subscribers = map(self.subscriber_of, rows)
+        # In the order of the rows, because often they are almost sorted.
+        return dict.fromkeys(subscribers) if self.has_subscribers else subscribers
 
     def posting_entries_of(
         self, rows: NDArray[np.int64]
@@ -311,14 +316,14 @@ class Segment(SegmentReader):
     @cached_property
     def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
         """A function from a row to its subscriber."""
-        if not self._has_subscribers:
+        if not self.has_subscribers:
             return self.id_of
         if len(self) <= _MAX_LISTED:
             return self._repeated_subscribers.get
         return StringColumn(self.column("subscriber")).get
 
     @cached_property
-    def _has_subscribers(self) -> bool:
+    def has_subscribers(self) -> bool:  # type: ignore[override]
         """Whether the subscriber of some row is not its id."""
         names = self.names
         return "subscriber" in names.column_names and names["subscriber"] != names["id"]
@@ -329,9 +334,7 @@ class Segment(SegmentReader):
 
     def subscribers_of(self, rows: Sequence[int]) -> Iterable[str]:
         """Return the distinct subscribers of rows."""
-        if not self._has_subscribers:
-            return map(self.id_of, rows)
-        if len(self) <= _MAX_LISTED:
+        if self.has_subscribers and len(self) <= _MAX_LISTED:
             return self._repeated_subscribers.distinct(rows)
         return super().subscribers_of(rows)
 

@@ -57,7 +57,11 @@ class Snapshot(tuple[SegmentReader, ...]):
         parts = [
             segment.subscribers_of(rows) for segment, rows in zip(self, hits, strict=True) if rows
         ]
-        return parts[0] if len(parts) == 1 else dict.fromkeys(chain.from_iterable(parts))
+        if len(parts) == 1:
+            return parts[0]
+        subscribers = chain.from_iterable(parts)
+        has_subscribers = any(segment.has_subscribers for segment in self)
+        return dict.fromkeys(subscribers) if has_subscribers else subscribers
 
     @cached_property
     def struct_refs(self) -> Any:

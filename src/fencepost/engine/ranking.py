@@ -25,7 +25,6 @@ from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_builder import NEVER_EXPIRES, NOT_DELETED
 from fencepost.engine.segment_words import (
-    SpatialBounds,
     distinct_keywords_of,
     field_stride,
     keyword_field,
@@ -39,7 +38,12 @@ from fencepost.events.event_values import EventValues
 from fencepost.filters.normal_form import to_filters
 from fencepost.geometry.space import Space
 from fencepost.kernels.match.check_evaluation import TEXT
-from fencepost.kernels.match.match_scores import COARSE_UNIT, score_places_m, score_words
+from fencepost.kernels.match.match_scores import (
+    COARSE_UNIT,
+    score_places,
+    score_places_m,
+    score_words,
+)
 from fencepost.kernels.match.segment_search import look_up
 from fencepost.reference import exact_ranking as reference
 
@@ -145,9 +149,10 @@ def _ids_at(matches: Matches, positions: NDArray[np.int64]) -> list[str]:
     """Return the ids of matches, given their positions among the matches of all segments."""
     if not matches:
         return []
+    if 2 * len(positions) > sum(len(rows) for _, rows in matches):
+        all_ids = [id for segment, rows in matches for id in map(segment.id_of, rows.tolist())]
+        return [*map(all_ids.__getitem__, positions.tolist())]
     rows = np.concatenate([rows for _, rows in matches])[positions].tolist()
-    if len(matches) == 1:
-        return [*map(matches[0][0].id_of, rows)]
     names = [segment.id_of for segment, _ in matches]
     ends = np.cumsum([len(rows) for _, rows in matches])
     segments = np.searchsorted(ends, positions, "right").tolist()
@@ -330,7 +335,7 @@ class _EventPlaces:
         if self._is_geodetic:
             score_places_m(*bounds, segment.box_radii_m, self._boxes, scores)
         else:
-            _score_places(bounds, self._boxes, scores)
+            score_places(*bounds[1:], self._boxes, scores)
         return scores
 
     def _read(self, column: int) -> None:
@@ -339,28 +344,6 @@ class _EventPlaces:
         if shape is not None:
             record = shape.arrays.shapes[0]
             self._boxes[column] = [record[name] for name in ("x0", "y0", "x1", "y1")]
-
-
-def _score_places(bounds: SpatialBounds, event_boxes: Floats, scores: Floats) -> None:
-    """Raise scores to the nearness of the event in the plane, as `score_places_m` does.
-
-    All lengths are divided by 8, so that no sum of coordinates overflows.
-    """
-    x0, y0, x1, y1 = bounds.boxes.T
-    u0, v0, u1, v1 = event_boxes[bounds.column].T
-    has_place = ~np.isnan(u0)
-    distance = _lengths(
-        x0 / 16 + x1 / 16 - (u0 / 16 + u1 / 16), y0 / 16 + y1 / 16 - (v0 / 16 + v1 / 16)
-    )
-    radius = _lengths(x1 / 8 - x0 / 8, y1 / 8 - y0 / 8) / 2 + bounds.reach / 8
-    # A distance of 0 scores 1, even if the radius is 0.
-    nearness = np.divide(radius, radius + distance, out=np.ones(len(distance)), where=distance > 0)
-    np.maximum.at(scores, bounds.position[has_place], nearness[has_place])
-
-
-def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    # The reference uses Python's hypot; NumPy's may differ from it in the last bit.
-    return np.fromiter(map(math.hypot, x.tolist(), y.tolist()), np.float64, len(x))
 
 
 class ReferenceScorer:

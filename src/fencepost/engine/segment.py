@@ -29,7 +29,7 @@ from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, expression_text
 from fencepost.kernels.match.match_scratch import DELETED_ROWS
 from fencepost.kernels.match.segment_search import SegmentArrays
-from fencepost.kernels.match.subscription_contents import OwnedEntries
+from fencepost.kernels.match.subscription_contents import ContentOffsets
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 
@@ -226,28 +226,31 @@ class SegmentReader(ABC):
 
         An entry is direct if its owner is a subscription: no check remains to be evaluated.
         """
-        owned = self.owned_entries
-        sizes = owned.start[rows + 1] - owned.start[rows]
-        entries = owned.entries[keyword_postings.ranges(owned.start[rows], sizes)]
+        offsets = self.content_offsets
+        first = offsets.entry_start[rows].astype(np.int64)
+        sizes = offsets.entry_start[rows + 1] - first
+        entries = offsets.entries[keyword_postings.ranges(first, sizes)]
         return entries.astype(np.int64), sizes
 
     def posting_lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the posting list that holds each entry."""
-        owned = self.owned_entries
-        position = np.searchsorted(owned.list_first, entries.astype(np.uint32), "right")
-        return owned.lists[position - 1]
+        """Return the posting list that holds each direct entry."""
+        return self.content_offsets.list_of_entry[entries].astype(np.int64)
 
     @cached_property
-    def owned_entries(self) -> OwnedEntries:
-        """The direct entries of the postings, by row."""
+    def content_offsets(self) -> ContentOffsets:
+        """Where the filters and the direct posting entries of each row stand."""
         postings = self.arrays.postings
         owner = postings.owner[: keyword_postings.direct_entry_count(postings)]
-        start = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
-        entries = np.argsort(owner, kind="stable").astype(np.uint32)
-        first = postings.lists["first"]
-        lists = np.argsort(first, kind="stable")
-        return OwnedEntries(start, entries, first[lists], lists)
+        by_entry = np.argsort(postings.lists["first"], kind="stable").astype(np.uint32)
+        counts = postings.lists["count"][by_entry]
+        words = np.arange(len(postings.token_lists) - 1, dtype=np.uint32)
+        return ContentOffsets(
+            _starts(self.arrays.filter_subscription, len(self)),
+            _starts(owner, len(self)),
+            np.argsort(owner, kind="stable").astype(np.uint32),
+            np.repeat(by_entry, counts)[: len(owner)],
+            np.repeat(words, np.diff(postings.token_lists)),
+        )
 
     @cached_property
     def box_radii_m(self) -> NDArray[np.float64]:
@@ -255,7 +258,7 @@ class SegmentReader(ABC):
 
         The bounds are numbered as in `write_bounds`. Memory is used for those that are needed.
         """
-        return np.zeros(len(self.arrays.checks) + len(self.owned_entries.entries))
+        return np.zeros(len(self.arrays.checks) + len(self.content_offsets.entries))
 
     @property
     def deleted_count(self) -> int:
@@ -363,6 +366,13 @@ class Segment(SegmentReader):
     def reset_versions(self) -> None:
         """Restart at version 0: live rows stay live, deleted rows stay deleted."""
         self.deleted_version[self.deleted_version != NOT_DELETED] = 0
+
+
+def _starts(owners: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
+    """Return where the items of each of `count` owners begin, and where the last ones end."""
+    starts = np.zeros(count + 1, np.uint32)
+    np.cumsum(np.bincount(owners, minlength=count), out=starts[1:])
+    return starts
 
 
 def merge_segments(

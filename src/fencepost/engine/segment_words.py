@@ -1,4 +1,4 @@
-"""Read the keywords and spatial bounds of subscriptions from the arrays of a segment.
+"""Reads the keywords and spatial bounds of subscriptions from the arrays of a segment.
 
 The keywords of a subscription are the words that a filter needs, alone or with others, in a list or
 in a text. Its spatial bounds are the geometries that an event must meet, or be near. Both stand in
@@ -65,7 +65,7 @@ def keywords_of(segment: SegmentReader, rows: NDArray[np.int64]) -> KeywordRows:
     while True:
         out = KeywordRows(np.empty(capacity, np.int64), np.empty(capacity, np.int64))
         count = write_keywords(
-            segment.struct_ref, segment.owned_entries, rows, field_stride(segment), *out
+            segment.struct_ref, segment.content_offsets, rows, field_stride(segment), *out
         )
         if count <= capacity:
             return KeywordRows._make(array[:count] for array in out)
@@ -93,7 +93,7 @@ def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Spatia
             np.empty((capacity, 4)),
             np.empty(capacity),
         )
-        count = write_bounds(segment.struct_ref, segment.owned_entries, rows, *out)
+        count = write_bounds(segment.struct_ref, segment.content_offsets, rows, *out)
         if count <= capacity:
             return SpatialBounds._make(array[:count] for array in out)
         capacity = count

@@ -1,4 +1,4 @@
-"""Scores of the matches of one event: its words, and its nearness on the ellipsoid.
+"""Scores of the matches of one event: its words, and its nearness to regions.
 
 `docs/ranking.md` defines both. Sums of weights are exact before they are rounded once, so they do
 not depend on the order of words. Each weight is the sum of two parts, a multiple of `COARSE_UNIT`
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.geodesic.geodesics import geodesic
-from fencepost.kernels.match.subscription_contents import count_below
-from fencepost.kernels.runtime.compilation import kernel
+from fencepost.kernels.geometry.hypotenuse import hypotenuse
+from fencepost.kernels.runtime.compilation import inlined, kernel
 
 # A weight is 0, or from ln 1.5 to ln 2**46. So it is a multiple of 2**-54 below 2**5, and doubles
 # hold the sums of 2**21 weights' parts.
@@ -49,7 +49,7 @@ def score_words(position, key, stride, event_keys, weights, totals, scores):
                 field_seen_by[field] = p
                 total_coarse += totals[field, 0]
                 total_fine += totals[field, 1]
-            word = count_below(event_keys, key[k])
+            word = np.searchsorted(event_keys, key[k])
             if (
                 word < event_keys.shape[0]
                 and event_keys[word] == key[k]
@@ -65,19 +65,43 @@ def score_words(position, key, stride, event_keys, weights, totals, scores):
 
 
 @kernel
+def score_places(position, column, boxes, reach, event_boxes, scores):
+    """Raise scores to the nearness of the event in the plane.
+
+    All lengths are divided by 8, so that no sum of coordinates overflows.
+
+    Parameters
+    ----------
+    position, column, boxes, reach
+        Spatial bounds of subscriptions; see `write_bounds`.
+    event_boxes : (columns, 4) float64
+        The bounding box of the event in each geometry column; NaN without a geometry.
+    scores : float64
+    """
+    for k in range(position.shape[0]):
+        event_box = event_boxes[column[k]]
+        if np.isnan(event_box[0]):
+            continue
+        x0, y0, x1, y1 = boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3]
+        distance = hypotenuse(
+            x0 / 16 + x1 / 16 - (event_box[0] / 16 + event_box[2] / 16),
+            y0 / 16 + y1 / 16 - (event_box[1] / 16 + event_box[3] / 16),
+        )
+        radius = hypotenuse(x1 / 8 - x0 / 8, y1 / 8 - y0 / 8) / 2 + reach[k] / 8
+        scores[position[k]] = max(scores[position[k]], _nearness(radius, distance))
+
+
+@kernel
 def score_places_m(number, position, column, boxes, reach, radii_m, event_boxes, scores):
     """Raise scores to the nearness of the event, with coordinates in degrees and reach in metres.
 
     Parameters
     ----------
-    number, position, column, boxes, reach
-        Spatial bounds of subscriptions; see `write_bounds`.
+    number, position, column, boxes, reach, event_boxes, scores
+        As in `score_places`; also the number of each bound.
     radii_m : float64
         The distance from the centre of each bound's box to its farthest corner, by the bound's
         number. Where it is 0, it is computed and written.
-    event_boxes : (columns, 4) float64
-        The bounding box of the event in each geometry column; NaN without a geometry.
-    scores : float64
     """
     for k in range(position.shape[0]):
         event_box = event_boxes[column[k]]
@@ -90,5 +114,10 @@ def score_places_m(number, position, column, boxes, reach, radii_m, event_boxes,
         if radii_m[number[k]] == 0.0 and (west < east or south < north):
             radii_m[number[k]] = max(geodesic(u, v, west, south)[0], geodesic(u, v, west, north)[0])
         radius = radii_m[number[k]] + reach[k]
-        score = radius / (radius + distance) if distance > 0.0 else 1.0
-        scores[position[k]] = max(scores[position[k]], score)
+        scores[position[k]] = max(scores[position[k]], _nearness(radius, distance))
+
+
+@inlined
+def _nearness(radius, distance):
+    """Return 1 at the middle of a box, even if its radius is 0."""
+    return radius / (radius + distance) if distance > 0.0 else 1.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.kernels.geometry.shape_arrays import Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Positions
 from fencepost.kernels.index.check_boxes import is_bounded
 from fencepost.kernels.match.check_evaluation import (
     CONTAINED_BY,
@@ -24,20 +24,21 @@ from fencepost.kernels.match.check_evaluation import (
 from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
 
-class OwnedEntries(NamedTuple):
-    """The direct entries of a segment's postings, by the subscription that owns them.
+class ContentOffsets(NamedTuple):
+    """Where the filters and the direct posting entries of each subscription stand.
 
     An entry is direct if its owner is a subscription: no check remains to be evaluated.
     """
 
-    start: Ints  # subscription s owns entries[start[s]:start[s + 1]]
+    filter_start: Positions  # subscription s owns filters filter_start[s]:filter_start[s + 1]
+    entry_start: Positions  # and entries[entry_start[s]:entry_start[s + 1]]
     entries: Positions
-    list_first: Positions  # the first entry of each posting list, ascending
-    lists: Ints  # and the number of that list
+    list_of_entry: Positions  # the posting list of each direct entry
+    word_of_list: Positions  # the posting word of each list
 
 
 @no_refcount
-def write_keywords(segment, owned, rows, stride, position, key):
+def write_keywords(segment, offsets, rows, stride, position, key):
     """Write the keywords of subscriptions, in the order of `rows`. Return their number.
 
     A keyword stands more than once if several filters need it.
@@ -45,7 +46,7 @@ def write_keywords(segment, owned, rows, stride, position, key):
     Parameters
     ----------
     segment : struct reference to SegmentArrays
-    owned : OwnedEntries
+    offsets : ContentOffsets
     rows : (n,) int64
     stride : int
         The key of a word is stride * field + word; see `keyword_field`.
@@ -53,11 +54,10 @@ def write_keywords(segment, owned, rows, stride, position, key):
         Filled: the position of the subscription in `rows`, and the key of the word.
     """
     checks, filter_check = segment.arrays.checks, segment.arrays.filter_check
-    owner, postings = segment.arrays.filter_subscription, segment.arrays.postings
+    postings = segment.arrays.postings
     count = np.int64(0)
     for p in range(rows.shape[0]):
-        f = count_below(owner, np.uint32(rows[p]))
-        while f < owner.shape[0] and owner[f] == rows[p]:
+        for f in range(offsets.filter_start[rows[p]], offsets.filter_start[rows[p] + 1]):
             for c in range(filter_check[f], filter_check[f + 1]):
                 flags = checks[c]["flags"]
                 if (
@@ -75,14 +75,13 @@ def write_keywords(segment, owned, rows, stride, position, key):
                     ):
                         word = np.int64(segment.arrays.set_items[k])
                         count = _append(position, key, count, p, base + word)
-            f += 1
-        for k in range(owned.start[rows[p]], owned.start[rows[p] + 1]):
-            entry = owned.entries[k]
-            number = _list_of(owned, entry)
+        for k in range(offsets.entry_start[rows[p]], offsets.entry_start[rows[p] + 1]):
+            entry = offsets.entries[k]
+            number = offsets.list_of_entry[entry]
             group = postings.groups[postings.lists[number]["group"]]
             if group["list_column"] < 0:
                 continue
-            posting_word = count_below(postings.token_lists, np.uint32(number + 1)) - 1
+            posting_word = np.int64(offsets.word_of_list[number])
             for is_text in range(2):
                 if group["accepts"] & (TEXT if is_text else ITEMS) == 0:
                     continue
@@ -96,12 +95,12 @@ def write_keywords(segment, owned, rows, stride, position, key):
 
 
 @no_refcount
-def write_bounds(segment, owned, rows, number, position, column, boxes, reach):
+def write_bounds(segment, offsets, rows, number, position, column, boxes, reach):
     """Write the geometries that events must meet, or be near, to match. Return their number.
 
     Parameters
     ----------
-    segment, owned, rows
+    segment, offsets, rows
         As in `write_keywords`.
     number, position, column : int64
         Filled: a number of the bound, the position of the subscription in `rows`, and the geometry
@@ -113,11 +112,10 @@ def write_bounds(segment, owned, rows, number, position, column, boxes, reach):
         Filled with the greatest distance of an event; 0 for contact.
     """
     checks, filter_check = segment.arrays.checks, segment.arrays.filter_check
-    owner, postings = segment.arrays.filter_subscription, segment.arrays.postings
+    postings = segment.arrays.postings
     count = np.int64(0)
     for p in range(rows.shape[0]):
-        f = count_below(owner, np.uint32(rows[p]))
-        while f < owner.shape[0] and owner[f] == rows[p]:
+        for f in range(offsets.filter_start[rows[p]], offsets.filter_start[rows[p] + 1]):
             for c in range(filter_check[f], filter_check[f + 1]):
                 kind = checks[c]["kind"]
                 if not is_bounded(kind, checks[c]["function"], checks[c]["flags"] & NEGATED > 0):
@@ -133,10 +131,9 @@ def write_bounds(segment, owned, rows, number, position, column, boxes, reach):
                     boxes[count, 3] = shape["y1"]
                     reach[count] = checks[c]["low"] if kind == NEAR else 0.0
                 count += 1
-            f += 1
-        for k in range(owned.start[rows[p]], owned.start[rows[p] + 1]):
-            entry = owned.entries[k]
-            group = postings.groups[postings.lists[_list_of(owned, entry)]["group"]]
+        for k in range(offsets.entry_start[rows[p]], offsets.entry_start[rows[p] + 1]):
+            entry = offsets.entries[k]
+            group = postings.groups[postings.lists[offsets.list_of_entry[entry]]["group"]]
             if group["geometry_column"] < 0:
                 continue
             if count < position.shape[0]:
@@ -154,25 +151,6 @@ def write_bounds(segment, owned, rows, number, position, column, boxes, reach):
 def keyword_field(column, is_text):
     """Return the number of the texts, or of the lists, in a list column of events."""
     return 2 * np.int64(column) + np.int64(is_text)
-
-
-@inlined
-def _list_of(owned, entry):
-    """Return the posting list that holds an entry."""
-    return owned.lists[count_below(owned.list_first, entry + 1) - 1]
-
-
-@inlined
-def count_below(ascending, value):
-    """Return how many numbers of an array are below a value."""
-    low = np.int64(0)
-    size = np.int64(ascending.shape[0])
-    while size > 0:
-        # Without a branch that depends on the numbers: half of these would be mispredicted.
-        half = (size + 1) >> 1
-        low += half * (ascending[low + half - 1] < value)
-        size -= half
-    return low
 
 
 @inlined

@@ -27,7 +27,7 @@ from fencepost.engine.ranking import (
     SegmentScorer,
     check_limits,
     ranked,
-    sort_hits,
+    rows_by_segment,
 )
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_manager import SegmentManager, id_in_use_message
@@ -43,6 +43,7 @@ from fencepost.engine.subscriptions import (
 )
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
+from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import Space, SpaceName
@@ -426,12 +427,16 @@ class Matcher:
         ModelError
             If the value is not an event.
         """
-        if top_k is None and min_score is None:
-            values = attributes(event)
+        if top_k is not None or min_score is not None:
+            check_limits(top_k, min_score)
+            event_values = self._view.event_values(event)
             if self._attribute_watch.pending:
-                self._attribute_watch.see_event(values)
-            return sorted(self._engine.ids(values))
-        return [id for id, _ in self.rank(event, top_k, min_score)]
+                self._attribute_watch.see_event(event_values.attributes)
+            return [id for id, _ in self._rank(event_values, top_k, min_score)]
+        values = attributes(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values)
+        return sorted(self._engine.ids(values))
 
     def rank(
         self, event: object, top_k: int | None = None, min_score: float | None = None
@@ -468,11 +473,18 @@ class Matcher:
         """
         check_limits(top_k, min_score)
         values = self._view.event_values(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values.attributes)
+        return self._rank(values, top_k, min_score)
+
+    def _rank(
+        self, event: EventValues, top_k: int | None, min_score: float | None
+    ) -> list[tuple[str, float]]:
         snapshot = self._segments.snapshot()
-        matches = sort_hits(snapshot, self._engine.matching_rows(snapshot, values.attributes))
-        scores = self._scorer.score(snapshot, values, matches)
-        ids = [segment.id_of(row) for segment, rows in matches for row in rows.tolist()]
-        return ranked(ids, scores, top_k, min_score)
+        hits = self._engine.matching_rows(snapshot, event.attributes)
+        matches = rows_by_segment(snapshot, hits)
+        scores = self._scorer.score(snapshot, event, matches)
+        return ranked(matches, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
         """Return the distinct subscribers whose subscriptions an event matches, sorted.

@@ -325,7 +325,7 @@ class MatcherHistory:
             self.subscribe_columns(rng.randint(1, 6))
         self.compare()
 
-    def subscribe(self, id: str, expires: object) -> None:
+    def subscribe(self, id: str, expires: Any) -> None:
         expression = random_expression(self.rng)
         for matcher in self.matchers:
             matcher.subscribe(id, expression, replace=True, expires=expires)

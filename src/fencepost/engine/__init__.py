@@ -15,8 +15,11 @@
 - `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
+- `fence_frames`: reads the ids, geometries and expiry times of a table's rows, for fences
+- `fences`: `Fence`: how a geometry becomes a subscription, and the subscriptions of many
 - `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
-- `frames`: tables of events joined with the subscriptions that they match
+- `frames`: tables of geometries that become subscriptions, and tables of events joined with those
+  that they match
 - `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
 - `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
 - `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back

@@ -1,4 +1,8 @@
-"""`match_frame`: a table of events joined with the subscriptions that they match."""
+"""`subscribe_frame` and `match_frame`: tables of geometries, and of events, joined by matching.
+
+The first adds a subscription for each geometry of a table. The second joins a table of events with
+the subscriptions that they match.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from fencepost.engine.fence_frames import FenceColumns, drop_repeated_ids, read_fence_frame
+from fencepost.engine.fences import Fence
+from fencepost.engine.segment import Segment
+from fencepost.engine.segment_builder import build
+from fencepost.engine.segment_manager import id_in_use_message
+from fencepost.engine.subscriptions import bad_rows_error
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable, is_pandas
 
 if TYPE_CHECKING:
-    from fencepost.engine.matcher import Matcher
+    from fencepost.engine.matcher import DeadLetters, Matcher
+
+
+def subscribe_frame(
+    matcher: Matcher,
+    frame: Any,
+    fence: Fence,
+    columns: FenceColumns,
+    replace: bool,
+    dead_letters: DeadLetters | None,
+) -> int:
+    """Add a subscription for each geometry of a table, as `Matcher.subscribe_frame` does."""
+    bad: DeadLetters = []
+    space = matcher._columns.space
+    fences = read_fence_frame(frame, columns, space, matcher._clock(), bad)
+    fences = drop_repeated_ids(fences, bad)
+    with matcher._segments.lock:
+        ids_in_use = set() if replace else matcher._segments.ids_in_use(fences.ids)
+        if ids_in_use:
+            is_in_use = pc.is_in(fences.ids, pa.array([*ids_in_use], pa.string())).to_numpy(
+                zero_copy_only=False
+            )
+            bad += [
+                (int(fences.rows[k]), id_in_use_message(fences.ids[k].as_py()))
+                for k in np.flatnonzero(is_in_use).tolist()
+            ]
+            fences = fences.take(np.flatnonzero(~is_in_use))
+        if bad and dead_letters is None:
+            raise bad_rows_error(bad)
+        if len(fences):
+            registry = matcher._columns.copy()
+            table = fence.table(registry, fences)
+            if table is None:
+                matcher.add(fence.subscriptions(fences, space), replace)
+            else:
+                sample = matcher._segments.event_sampler.sample()
+                arrays = build(table, fences.expires, sample=sample)
+                matcher._add_segment(Segment(arrays, fences.names()), registry)
+    if dead_letters is not None:
+        dead_letters.extend(sorted(bad))
+    return len(fences)
 
 
 def match_frame(

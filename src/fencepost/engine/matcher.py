@@ -18,7 +18,9 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
-from fencepost.engine.frames import match_frame
+from fencepost.engine.fence_frames import FenceColumns
+from fencepost.engine.fences import RelationName, make_fence
+from fencepost.engine.frames import match_frame, subscribe_frame
 from fencepost.engine.index_registry import MatcherIndex, resolve_index
 from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
@@ -36,10 +38,13 @@ from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
 from fencepost.engine.storage.known_versions import KnownVersions
 from fencepost.engine.subscriptions import (
+    Expiry,
     Subscription,
+    bad_rows_error,
     compile_condition,
     compile_rows,
     compile_subscription,
+    validate_id,
 )
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
@@ -135,27 +140,29 @@ class Matcher:
 
     def subscribe(
         self,
-        id: str,
+        id: str | int,
         expression: str | Mapping[str, object] | Condition,
         *,
-        subscriber: str | None = None,
+        subscriber: str | int | None = None,
         replace: bool = False,
-        expires: object = None,
+        expires: Expiry = None,
     ) -> None:
         """Add a subscription.
 
         Parameters
         ----------
-        id : str
-            Unique id, which `match` returns.
+        id : str or int
+            Unique id, which `match` returns. An integer becomes its decimal text, here and
+            wherever an id is given: 7 and "7" are the same id.
         expression : str, mapping or Condition
             CQL2 text, CQL2 JSON, or a parsed expression.
         subscriber : str, optional
             Owner of the subscription. Defaults to the id.
         replace : bool
             Whether to replace a subscription that has the same id.
-        expires : datetime or ISO 8601 string, optional
-            Time from which the subscription no longer matches.
+        expires : datetime, timedelta or ISO 8601 string, optional
+            Time from which the subscription no longer matches; a timedelta counts from now, by the
+            matcher's clock.
 
         Raises
         ------
@@ -167,12 +174,12 @@ class Matcher:
         See Also
         --------
         subscribe_many : Add the rows of a table.
+        subscribe_frame : Add a subscription for each geometry of a table.
         subscribe_columns : Add many subscriptions without parsing expressions.
         """
-        self.add(
-            [compile_subscription(self._columns.space, id, expression, subscriber, expires)],
-            replace,
-        )
+        space, now = self._columns.space, self._clock()
+        subscription = compile_subscription(space, id, expression, subscriber, expires, now)
+        self.add([subscription], replace)
 
     def subscribe_many(
         self,
@@ -207,7 +214,7 @@ class Matcher:
         good: dict[str, Subscription] = {}
         rows: list[int] = []  # row of each subscription in `good`
         bad: DeadLetters = []
-        for row, subscription in compile_rows(self._columns.space, table, bad):
+        for row, subscription in compile_rows(self._columns.space, table, bad, self._clock()):
             if subscription.id in good:
                 bad.append((row, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
@@ -224,7 +231,7 @@ class Matcher:
                 for id in ids_in_use:
                     del good[id]
             if bad and dead_letters is None:
-                raise ModelError(_bad_rows_message(sorted(bad)))
+                raise bad_rows_error(bad)
             self.add([*good.values()], replace)
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
@@ -232,13 +239,13 @@ class Matcher:
 
     def subscribe_columns(
         self,
-        ids: Sequence[str] | pa.Array,
+        ids: Sequence[str | int] | pa.Array,
         *,
         regions: Mapping[str, tuple[object, object]] | None = None,
         within: Mapping[str, tuple[object, object]] | None = None,
         keywords: Mapping[str, Sequence[Sequence[str]] | pa.Array] | None = None,
         equals: Mapping[str, Sequence[object]] | None = None,
-        subscribers: Sequence[str] | None = None,
+        subscribers: Sequence[str | int] | None = None,
         progress: bool = False,
     ) -> None:
         """Add many subscriptions from columns, without parsing expressions.
@@ -248,7 +255,7 @@ class Matcher:
 
         Parameters
         ----------
-        ids : sequence of str
+        ids : sequence of str or int
             Unique id of each row.
         regions : mapping of attribute to (geometries, relations)
             The event's geometry must have the relation to the row's geometry. A relation is the
@@ -262,7 +269,7 @@ class Matcher:
         equals : mapping of attribute to values
             The event's string, number or boolean must equal the row's value. None adds no
             condition.
-        subscribers : sequence of str, optional
+        subscribers : sequence of str or int, optional
             Owner of each subscription. Defaults to the ids.
         progress : bool
             Whether to show a progress bar on standard error.
@@ -291,17 +298,103 @@ class Matcher:
             if ids_in_use:
                 raise ModelError(id_in_use_message(min(ids_in_use)))
             segment = subscriptions.segment(self._segments.event_sampler.sample())
-            self._columns.register_all(columns)
             report_step("adding the segment")
-            self._segments.add_segment(segment)
-            self._changed((id.as_py(), None) for id in subscriptions.ids)
+            self._add_segment(segment, columns)
 
-    def unsubscribe(self, id: str) -> bool:
+    def subscribe_frame(
+        self,
+        frame: Any,
+        *,
+        id: str | None = None,
+        relation: RelationName = "S_INTERSECTS",
+        where: str | Mapping[str, object] | Condition | None = None,
+        distance: float | None = None,
+        attribute: str = "geometry",
+        geometry: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        subscriber: str | None = None,
+        expires: Expiry = None,
+        replace: bool = False,
+        dead_letters: DeadLetters | None = None,
+    ) -> int:
+        """Add a subscription for each geometry of a table.
+
+        An event matches it if the event's geometry has the relation to the row's geometry, and if
+        the event fulfils the further condition.
+
+        Parameters
+        ----------
+        frame : GeoPandas, pandas or polars DataFrame, Arrow table, or any Arrow stream
+            Also a FeatureCollection, or a list of Features or mappings.
+        id : str, optional
+            Column of the ids: strings or integers. Left out: the column `id`, or else the index of
+            a pandas or GeoPandas table, or the number of the row in any other.
+        relation : str
+            Function of the language that relates two geometries, such as "S_WITHIN".
+        where : str, mapping or Condition, optional
+            Further condition on events, in CQL2.
+        distance : float, optional
+            Bound of S_DWITHIN and the other functions of nearness, in metres ("wgs84") or in the
+            unit of the coordinates ("planar").
+        attribute : str
+            Attribute of events that holds their geometry.
+        geometry : str, optional
+            Column of the geometries. Left out: that of a GeoDataFrame, or else `geometry`.
+        x, y : str, optional
+            Columns of the coordinates of points, instead of a column of geometries.
+        subscriber : str, optional
+            Column of the owners. Left out, or where it is null: the id.
+        expires : datetime, timedelta or str, optional
+            Time from which the subscriptions no longer match, as in `subscribe`; or the name of the
+            column that has it for each row.
+        replace : bool
+            Whether to replace subscriptions that have the same ids.
+        dead_letters : list, optional
+            List that receives (row, reason) for each row that cannot be used; the other rows are
+            added. Without this list, one bad row makes the call raise and nothing is added.
+
+        Returns
+        -------
+        int
+            Number of subscriptions added.
+
+        Raises
+        ------
+        ModelError
+            If the table lacks a column, `relation`, `distance` or `where` cannot be used, or a row
+            cannot be used and `dead_letters` is not given.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> m = Matcher()
+        >>> shops = pd.DataFrame({"shop": ["a", "b"], "lon": [8.5, 9.5], "lat": [47.4, 47.4]})
+        >>> near = {"relation": "S_DWITHIN", "distance": 500, "where": "kind = 'bike'"}
+        >>> m.subscribe_frame(shops, id="shop", x="lon", y="lat", **near)
+        2
+        >>> m.match({"kind": "bike", "geometry": "POINT (8.503 47.401)"})
+        ['a']
+        """
+        space = self._columns.space
+        fence = make_fence(
+            relation, space=space, distance=distance, attribute=attribute, where=where
+        )
+        columns = FenceColumns(id, geometry, x, y, subscriber, expires)
+        return subscribe_frame(self, frame, fence, columns, replace, dead_letters)
+
+    def _add_segment(self, segment: Segment, columns: ColumnRegistry) -> None:
+        """Add a segment whose checks refer to a copy of the columns; the caller holds the lock."""
+        self._columns.register_all(columns)
+        self._segments.add_segment(segment)
+        self._changed((id.as_py(), None) for id in segment.column("id"))
+
+    def unsubscribe(self, id: str | int) -> bool:
         """Remove a subscription.
 
         Parameters
         ----------
-        id : str
+        id : str or int
             Id of the subscription.
 
         Returns
@@ -312,15 +405,15 @@ class Matcher:
         with self._segments.lock:
             existed = self._segments.remove(id)
             if existed:
-                self._changed([(id, None)])
+                self._changed([(validate_id(id), None)])
         return existed
 
-    def move(self, id: str, attribute: str, geometry: object) -> None:
+    def move(self, id: str | int, attribute: str, geometry: object) -> None:
         """Replace the geometry of a subscription, for example when its subscriber moves.
 
         Parameters
         ----------
-        id : str
+        id : str or int
             Id of the subscription.
         attribute : str
             Event attribute that the subscription compares with a geometry. If the subscription
@@ -345,7 +438,7 @@ class Matcher:
         with self._segments.lock:
             if id not in self:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
-            view = self._view
+            id, view = validate_id(id), self._view
             condition = replace_geometry(view.condition(id), attribute, geometry)
             compiled = compile_condition(condition, self._columns.space)
             subscription = Subscription(
@@ -387,7 +480,7 @@ class Matcher:
             notify([id for id, _ in changes])
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and id in self._segments
+        return id in self._segments
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -570,14 +663,14 @@ class Matcher:
         """
         return match_frame(self, frame, x, y, column, strict)
 
-    def explain(self, event: object, id: str) -> Explanation:
+    def explain(self, event: object, id: str | int) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.
 
         Parameters
         ----------
         event : mapping, GeoJSON Feature, or table row
             Attributes of the event; an attribute that is absent is null.
-        id : str
+        id : str or int
             Id of the subscription.
 
         Returns
@@ -589,14 +682,14 @@ class Matcher:
             parse(self.expression(id), self._columns.space), self._view.event_values(event)
         )
 
-    def plan(self, id: str) -> tuple[PlannedFilter, ...]:
+    def plan(self, id: str | int) -> tuple[PlannedFilter, ...]:
         """Return the access path by which events find each filter of a subscription.
 
         Compacts the memtable first, so that the subscription is in a segment.
 
         Parameters
         ----------
-        id : str
+        id : str or int
             Id of the subscription.
         """
         self.compact()
@@ -605,7 +698,7 @@ class Matcher:
             condition = condition_of_row(segment, row, self._columns)
             return plan_filters(segment, row, condition, self._columns)
 
-    def expression(self, id: str) -> str:
+    def expression(self, id: str | int) -> str:
         """Return the expression of a subscription as CQL2 text or JSON, as it was given."""
         return self._view.expression(id)
 
@@ -724,12 +817,6 @@ class Matcher:
         matcher._known_versions = known_versions
         matcher._load(columns, segments)
         return matcher
-
-
-def _bad_rows_message(bad: DeadLetters) -> str:
-    shown = "; ".join(f"row {row}: {reason}" for row, reason in bad[:10])
-    more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
-    return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
 def matcher_from_segments(columns: ColumnRegistry, segments: Iterable[Segment]) -> Matcher:

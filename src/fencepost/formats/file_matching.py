@@ -86,15 +86,19 @@ def subscribe_file(
     return added
 
 
+def repeated_id_message(id: str | int) -> str:
+    """Return the reason of a row whose id an earlier row has."""
+    return f"the id {str(id)!r:.60} occurs earlier in the file; give each id once"
+
+
 def _drop_known_ids(
     matcher: Matcher, name: str, rows: list[SubscriptionRow], on_dead_letter: DeadLetterHandler
 ) -> list[SubscriptionRow]:
     fresh = []
     for row in rows:
         id = row.values["id"]
-        if isinstance(id, str) and id in matcher:
-            reason = f"the id {id!r:.60} occurs earlier in the file; give each id once"
-            on_dead_letter(_dead_letter(name, row, reason))
+        if isinstance(id, str | int) and id in matcher:
+            on_dead_letter(_dead_letter(name, row, repeated_id_message(id)))
         else:
             fresh.append(row)
     return fresh

@@ -8,6 +8,7 @@
 - `access_paths`: The planner, which chooses the check by which events find each filter
 - `attribute_watch`: attributes that subscriptions name and events do not have, reported once
 - `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
+- `best_matches`: the matches of each event of a table, best first and with their scores
 - `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
   true
 - `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
@@ -50,6 +51,7 @@ from fencepost.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from fencepost.engine.attribute_watch import AttributeWatch
     from fencepost.engine.batch import Pairs, match_pairs
+    from fencepost.engine.best_matches import MatchLimits, rank_pairs
     from fencepost.engine.columns.column_registry import ColumnRegistry
     from fencepost.engine.columns.event_columns import encode_events
     from fencepost.engine.filter_table import FilterTable
@@ -68,6 +70,7 @@ __all__ = [
     "ColumnRegistry",
     "DeadLetters",
     "FilterTable",
+    "MatchLimits",
     "Matcher",
     "Pairs",
     "Segment",
@@ -79,6 +82,7 @@ __all__ = [
     "match_pairs",
     "matrices",
     "merge_segments",
+    "rank_pairs",
     "relations",
     "scores_of_pairs",
 ]
@@ -89,6 +93,7 @@ if not TYPE_CHECKING:
         {
             "attribute_watch": ["AttributeWatch"],
             "batch": ["Pairs", "match_pairs"],
+            "best_matches": ["MatchLimits", "rank_pairs"],
             "columns.column_registry": ["ColumnRegistry"],
             "columns.event_columns": ["encode_events"],
             "filter_table": ["FilterTable"],

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.engine.best_matches import MatchLimits
 from fencepost.engine.fence_frames import FenceColumns, drop_repeated_ids, read_fence_frame
 from fencepost.engine.fences import Fence
 from fencepost.engine.segment import Segment
@@ -19,7 +20,7 @@ from fencepost.engine.segment_builder import build
 from fencepost.engine.segment_manager import id_in_use_message
 from fencepost.engine.subscriptions import bad_rows_error
 from fencepost.errors import ModelError
-from fencepost.events.table import EventTable, is_pandas
+from fencepost.events.table import EventTable, arrow_table, is_pandas
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import DeadLetters, Matcher
@@ -66,35 +67,72 @@ def subscribe_frame(
 
 
 def match_frame(
-    matcher: Matcher, frame: Any, x: str | None, y: str | None, column: str, strict: bool
+    matcher: Matcher,
+    frame: Any,
+    x: str | None,
+    y: str | None,
+    column: str,
+    strict: bool,
+    limits: MatchLimits | None,
+    score_column: str,
 ) -> Any:
     """Join a table with its matches, as `Matcher.match_frame` does."""
     if (x is None) != (y is None):
         raise ModelError("x and y must be given together: the columns of the points' coordinates")
     is_polars = type(frame).__module__.partition(".")[0] == "polars"
-    if not is_polars and not is_pandas(frame) and hasattr(frame, "__arrow_c_stream__"):
-        frame = pa.table(frame)  # a stream can be read once
+    if not is_polars and not is_pandas(frame):
+        frame = arrow_table(frame)  # a stream can be read once
     events = EventTable.read(frame, matcher.view().columns.space)
     if events.column_names is None:
         raise ModelError(
             f"a {type(frame).__name__} is no table of columns; give an Arrow, pandas, GeoPandas or"
             " polars table, or call match_batch"
         )
-    if column in events.column_names:
-        raise ModelError(f"the table has a column {column!r:.60}; name another one with column=")
+    names = (
+        {"column": column} if limits is None else {"column": column, "score_column": score_column}
+    )
+    for option, name in names.items():
+        if name in events.column_names or [*names.values()].count(name) > 1:
+            raise ModelError(
+                f"the table has a column {name!r:.60}; name another one with {option}="
+            )
     if x is not None and y is not None:
         events = events.with_points(x, y)
-    matches = matcher.match_batch(events, sort=True, strict=strict)
+    if limits is None:
+        matches = matcher.match_batch(events, sort=True, strict=strict)
+    else:
+        matches = matcher.match_batch(
+            events, strict=strict, top_k=limits.top_k, min_score=limits.min_score
+        )
     rows = matches.column("event").to_numpy()
     ids = matches.column("subscription")
+    scores = None if limits is None else matches.column("score")
     if is_pandas(frame):
         joined = frame.take(rows)
         joined[column] = ids.to_pandas().astype(object).to_numpy()
+        if scores is not None:
+            joined[score_column] = scores.to_numpy()
         return joined
     if is_polars:
         import polars
 
-        texts = polars.Series(column, ids.cast(pa.string()).to_pylist(), dtype=polars.String)
-        return frame[np.asarray(rows)].with_columns(texts)
-    table = pa.table(frame) if isinstance(frame, pa.RecordBatch) else frame
-    return table.take(pa.array(rows)).append_column(column, ids.cast(pa.string()))
+        added = [polars.Series(column, ids.cast(pa.string()).to_pylist(), dtype=polars.String)]
+        if scores is not None:
+            added.append(polars.Series(score_column, scores.to_numpy()))
+        return frame[np.asarray(rows)].with_columns(added)
+    table = _without_views(frame).take(pa.array(rows)).append_column(column, ids.cast(pa.string()))
+    return table if scores is None else table.append_column(score_column, scores)
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose columns of string views are plain, because Arrow takes no rows of views.
+
+    Polars exports strings so.
+    """
+    for number, field in enumerate(table.schema):
+        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
+            is_text = pa.types.is_string_view(field.type)
+            plain = field.with_type(pa.large_string() if is_text else pa.large_binary())
+            column = table.column(number).cast(plain.type)
+            table = table.set_column(number, plain, column)
+    return table

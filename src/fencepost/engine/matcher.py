@@ -13,6 +13,7 @@ from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.engine.attribute_watch import AttributeWatch
 from fencepost.engine.batch import match_table
+from fencepost.engine.best_matches import MatchLimits, match_best_of_table
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
@@ -586,6 +587,8 @@ class Matcher:
         *,
         sort: bool = False,
         strict: bool = False,
+        top_k: int | None = None,
+        min_score: float | None = None,
     ) -> pa.Table:
         """Match a table of events, and return every pair of an event and a subscription.
 
@@ -603,12 +606,17 @@ class Matcher:
         strict : bool
             Whether an attribute that subscriptions name, and that no event of the table has, is an
             error. Otherwise it is a `FencepostWarning`, once for each attribute.
+        top_k : int, optional
+            Return at most this many matches of each event, those with the highest scores.
+        min_score : float, optional
+            Leave out matches whose score is lower; see `rank`.
 
         Returns
         -------
         pyarrow.Table
             Columns `event` (row number) and `subscription` (id, dictionary-encoded), in the order
-            of the events.
+            of the events. With `top_k` or `min_score` also `score`, and the matches of an event are
+            sorted by descending score, then by id.
 
         Raises
         ------
@@ -621,7 +629,11 @@ class Matcher:
             self._attribute_watch.require_all(events)
         elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
-        return match_table(self, self._segments.snapshot(), events, threads, dead_letters, sort)
+        snapshot = self._segments.snapshot()
+        if top_k is None and min_score is None:
+            return match_table(self, snapshot, events, threads, dead_letters, sort)
+        limits = MatchLimits(top_k, min_score)
+        return match_best_of_table(self, snapshot, events, threads, dead_letters, limits)
 
     def match_frame(
         self,
@@ -631,6 +643,9 @@ class Matcher:
         y: str | None = None,
         column: str = "subscription",
         strict: bool = False,
+        top_k: int | None = None,
+        min_score: float | None = None,
+        score_column: str = "score",
     ) -> Any:
         """Return a table with a row for each event and each subscription that the event matches.
 
@@ -644,12 +659,19 @@ class Matcher:
             Name of the new column, which has the ids of the subscriptions.
         strict : bool
             As in `match_batch`.
+        top_k : int, optional
+            Return at most this many matches of each event, those with the highest scores.
+        min_score : float, optional
+            Leave out matches whose score is lower; see `rank`. With 0, all have their scores.
+        score_column : str
+            Name of the column of scores, which is added with `top_k` or `min_score`.
 
         Returns
         -------
         table of the same kind as `frame`; an Arrow table for an Arrow stream
             Its rows, as often as they match and in their order, with the column of ids. A pandas or
-            GeoPandas table keeps its index.
+            GeoPandas table keeps its index. The matches of an event are sorted by id or, with
+            `top_k` or `min_score`, best first.
 
         Examples
         --------
@@ -661,7 +683,8 @@ class Matcher:
            x  y  kind subscription
         a  1  2  taxi         west
         """
-        return match_frame(self, frame, x, y, column, strict)
+        limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
+        return match_frame(self, frame, x, y, column, strict, limits, score_column)
 
     def explain(self, event: object, id: str | int) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.

@@ -480,9 +480,10 @@ def match(
     form = OutputFormat.NDJSON if out is None else output_format_of(out)
     if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
         raise FencepostError(f"{out} is the file of events; write the matches to another file")
+    from fencepost.engine import MatchLimits
     from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.file_matching import MatchLimits, match_file
+    from fencepost.formats.file_matching import match_file
     from fencepost.formats.match_files import NullSink, make_sink, open_output
 
     limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)

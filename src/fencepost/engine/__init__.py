@@ -39,6 +39,7 @@
 - `simplify`: `simplify` drops redundant parts of an expression; `simplify_many`, of many
   subscriptions
 - `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
+- `subscription_tables`: `subscription_table`, the subscriptions of a matcher as an Arrow table
 - `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
 """
 

@@ -57,7 +57,7 @@ class ColumnSubscriptions:
         self,
         columns: ColumnRegistry,
         ids: Sequence[str | int] | pa.Array,
-        subscribers: Sequence[str | int] | None,
+        subscribers: Sequence[str | int] | pa.Array | None,
         regions: Mapping[str, tuple[object, object]] | None,
         within: Mapping[str, tuple[object, object]] | None,
         keywords: Mapping[str, Sequence[Sequence[str]]] | None,
@@ -421,7 +421,7 @@ def _as_texts(values: Any, what: str) -> pa.Array:
 
 
 def _read_names(
-    ids: Sequence[str | int] | pa.Array, subscribers: Sequence[str | int] | None
+    ids: Sequence[str | int] | pa.Array, subscribers: Sequence[str | int] | pa.Array | None
 ) -> pa.Table:
     """Return the ids and subscribers as a table. Raise ModelError if an id is repeated."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -38,6 +38,13 @@ from fencepost.engine.segment_view import SegmentView
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
 from fencepost.engine.storage.known_versions import KnownVersions
+from fencepost.engine.storage.manifest import build_manifest, decode_manifest, encode_manifest
+from fencepost.engine.storage.segment_bytes import (
+    SegmentBytes,
+    segment_from_bytes,
+    segment_to_bytes,
+)
+from fencepost.engine.subscription_tables import subscription_table
 from fencepost.engine.subscriptions import (
     Expiry,
     Subscription,
@@ -90,6 +97,9 @@ class Matcher:
     After a fork, the child may use the matcher if no other thread was using it at the fork.
     The index of a published system runs one match at a time; concurrent matches wait.
 
+    A matcher can be pickled and copied, for example for processes of multiprocessing or joblib. The
+    copy has the subscriptions of that moment and its own statistics. The clock must be picklable.
+
     Examples
     --------
     >>> m = Matcher()
@@ -107,6 +117,7 @@ class Matcher:
         clock: Clock = time.time_ns,
     ) -> None:
         self._index, coordinate_space = resolve_index(index, space)
+        self._index_as_given = index
         self._clock = clock
         self._known_versions = KnownVersions()
         self._load(ColumnRegistry(Tokenizer.without(stop_words), coordinate_space), ())
@@ -246,7 +257,7 @@ class Matcher:
         within: Mapping[str, tuple[object, object]] | None = None,
         keywords: Mapping[str, Sequence[Sequence[str]] | pa.Array] | None = None,
         equals: Mapping[str, Sequence[object]] | None = None,
-        subscribers: Sequence[str | int] | None = None,
+        subscribers: Sequence[str | int] | pa.Array | None = None,
         progress: bool = False,
     ) -> None:
         """Add many subscriptions from columns, without parsing expressions.
@@ -493,6 +504,29 @@ class Matcher:
     def ids(self) -> list[str]:
         """Return the ids of all subscriptions, sorted."""
         return self._segments.ids()
+
+    def subscriptions(self, *, expressions: bool = True) -> pa.Table:
+        """Return the subscriptions as an Arrow table, sorted by id.
+
+        Parameters
+        ----------
+        expressions : bool
+            Whether to return the column `expression`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `id`, `subscriber`, `expression` and `expires`, which is null for a subscription
+            that never expires. `.to_pandas()` makes it a DataFrame.
+
+        Notes
+        -----
+        Stored expressions are returned as they were given and are not parsed: a million rows take
+        half a second. A subscription of `subscribe_columns` or `subscribe_frame` has no stored
+        expression; one is made from its checks, and a million of them take some minutes.
+        """
+        snapshot = self._segments.snapshot()
+        return subscription_table(snapshot, self._columns, self._clock(), expressions)
 
     # Matching
 
@@ -840,6 +874,38 @@ class Matcher:
         matcher._known_versions = known_versions
         matcher._load(columns, segments)
         return matcher
+
+    # Pickles and copies
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self._segments.lock:
+            snapshot = self._segments.snapshot()
+            state = _MatcherState(
+                self._index_as_given,
+                self._clock,
+                encode_manifest(build_manifest([], self._columns)),
+                [segment_to_bytes(segment, snapshot.version) for segment in snapshot],
+                self._known_versions.copy(),
+            )
+        return _matcher_of_state, (type(self), state)
+
+
+class _MatcherState(NamedTuple):
+    """What a pickle of a matcher holds: its subscriptions, and how to open them."""
+
+    chosen_index: str | MatcherIndex
+    clock: Clock
+    manifest: bytes  # without segments
+    segments: list[SegmentBytes]
+    known_versions: KnownVersions
+
+
+def _matcher_of_state(kind: type[Matcher], state: _MatcherState) -> Matcher:
+    columns = decode_manifest("a pickle", state.manifest).event_columns()
+    matcher = kind(columns.space, state.chosen_index, clock=state.clock)
+    matcher._known_versions = state.known_versions
+    matcher._load(columns, [segment_from_bytes(segment) for segment in state.segments])
+    return matcher
 
 
 def matcher_from_segments(columns: ColumnRegistry, segments: Iterable[Segment]) -> Matcher:

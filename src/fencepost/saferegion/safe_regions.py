@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import Matcher
@@ -114,6 +114,12 @@ class SafeRegions:
         with self._lock:
             self._put_all()
             matcher.view().on_change(self._follow)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "SafeRegions cannot be pickled or copied, because it follows its matcher; pickle the "
+            "matcher, and make SafeRegions(matcher) of the copy"
+        )
 
     @property
     def version(self) -> int:

@@ -139,13 +139,28 @@ class Tracker:
         self.objects = ObjectRegistry(
             self.rules, _optional_duration_ns("forget_after_s", forget_after_s)
         )
-        self._fences = Fences(matcher, position, parse_distance("hysteresis", hysteresis))
-        self._paths = PathMatcher(matcher, position) if "cross" in kinds else None
+        self._hysteresis = parse_distance("hysteresis", hysteresis)
+        self._read_fences()
         self._max_gap_ns = _optional_duration_ns("gap_s", gap_s)
         self._lateness_ns = parse_duration_ns("lateness_s", lateness_s)
         self._buffer: ReorderBuffer[Position] = ReorderBuffer(self._lateness_ns)
         self._dead_letters = dead_letters
         self._counts = {"positions": 0, "late": 0, "refused": 0}
+
+    def _read_fences(self) -> None:
+        """Read the matcher's subscriptions as fences, and follow their changes."""
+        position = self.names.position
+        self._fences = Fences(self.matcher, position, self._hysteresis)
+        crosses = "cross" in self.rules.on
+        self._paths = PathMatcher(self.matcher, position) if crosses else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("_fences", "_paths")  # from the matcher, which the pickle holds
+        return {name: value for name, value in vars(self).items() if name not in derived}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._read_fences()
 
     # Positions
 

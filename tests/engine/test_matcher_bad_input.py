@@ -312,7 +312,7 @@ EVENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", EVENTS)
-def test_invalid_events(name: str, index: str) -> None:
+def test_invalid_events(name: str, index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("keep", EVERYTHING)
     for call in (
@@ -465,7 +465,7 @@ TABLES: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", TABLES)
-def test_invalid_tables_of_events(name: str, index: str) -> None:
+def test_invalid_tables_of_events(name: str, index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("keep", EVERYTHING)
     with pytest.raises(ModelError):

@@ -26,7 +26,7 @@ from tests.seeds import seeds
 Ranked = list[tuple[str, float]]
 
 
-def matcher_of(expressions: dict[str, Any], index: str = "auto") -> Matcher:
+def matcher_of(expressions: dict[str, Any], index: Any = "auto") -> Matcher:
     matcher = Matcher(index=index, space="planar")
     for id, expression in expressions.items():
         matcher.subscribe(id, expression)
@@ -299,7 +299,7 @@ def random_event(rng: random.Random) -> dict[str, Any]:
 class MatcherHistory:
     """Matchers with several indexes that undergo the same random changes."""
 
-    def __init__(self, seed: int, indexes: tuple[str, ...]) -> None:
+    def __init__(self, seed: int, indexes: Any) -> None:
         self.now = 0
         self.rng = random.Random(seed)
         self.matchers = [
@@ -403,7 +403,7 @@ def test_scores_follow_changes_of_subscriptions() -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", "rt"])
-def test_a_subscription_that_expires_during_a_call(index: str) -> None:
+def test_a_subscription_that_expires_during_a_call(index: Any) -> None:
     calls = iter(range(1000))
     matcher = Matcher(index=index, clock=lambda: next(calls), space="planar")
     ranked = []

@@ -349,6 +349,9 @@ class Detector:
         )
         return detector
 
+    def __repr__(self) -> str:
+        return f"<Detector: {len(self):,} composites, {self.live:,} live members>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)
 

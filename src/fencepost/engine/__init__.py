@@ -24,6 +24,7 @@
 - `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
 - `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
 - `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back
+- `matcher_display`: `matcher_html`, a matcher in a notebook: counts, and a map of subscriptions
 - `memtable`: `Memtable`: the newest subscriptions, searchable at once, in arrays that grow
 - `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes
 - `progress`: `progress_steps`: a progress bar for calls that may take a minute

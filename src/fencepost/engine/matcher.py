@@ -22,7 +22,8 @@ from fencepost.engine.explain.explanation import Explanation, PlannedFilter, exp
 from fencepost.engine.fence_frames import FenceColumns
 from fencepost.engine.fences import RelationName, make_fence
 from fencepost.engine.frames import match_frame, subscribe_frame
-from fencepost.engine.index_registry import MatcherIndex, resolve_index
+from fencepost.engine.index_registry import IndexName, MatcherIndex, resolve_index
+from fencepost.engine.matcher_display import matcher_html
 from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
     ReferenceScorer,
@@ -111,7 +112,7 @@ class Matcher:
     def __init__(
         self,
         space: SpaceName | None = None,
-        index: str | MatcherIndex = "auto",
+        index: IndexName | MatcherIndex = "auto",
         *,
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
@@ -844,7 +845,7 @@ class Matcher:
     def open(
         cls,
         path: str | Path,
-        index: str | MatcherIndex = "auto",
+        index: IndexName | MatcherIndex = "auto",
         *,
         clock: Clock = time.time_ns,
     ) -> Matcher:
@@ -875,6 +876,17 @@ class Matcher:
         matcher._load(columns, segments)
         return matcher
 
+    # Display
+
+    def __repr__(self) -> str:
+        return (
+            f"<Matcher: {len(self):,} subscriptions, space {self.space.value!r}, "
+            f"index {self.index!r}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return matcher_html(self)
+
     # Pickles and copies
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -893,7 +905,7 @@ class Matcher:
 class _MatcherState(NamedTuple):
     """What a pickle of a matcher holds: its subscriptions, and how to open them."""
 
-    chosen_index: str | MatcherIndex
+    chosen_index: IndexName | MatcherIndex
     clock: Clock
     manifest: bytes  # without segments
     segments: list[SegmentBytes]

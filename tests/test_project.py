@@ -118,12 +118,13 @@ def test_kernels_import_only_numpy_and_numba(path: Path) -> None:
             assert name.split(".")[0] in allowed or name.startswith("fencepost.kernels."), name
 
 
-@pytest.mark.parametrize("document", ["README.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/tables.md"])
 def test_documented_python_runs(document: str, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = PYTHON_BLOCK.findall((ROOT / document).read_text(encoding="utf-8"))
     assert blocks
+    namespace = {"__name__": "__main__"}  # of the whole page: a block may use what another defined
     for number, block in enumerate(blocks, start=1):
-        exec(compile(block, f"{document} block {number}", "exec"), {"__name__": "__main__"})
+        exec(compile(block, f"{document} block {number}", "exec"), namespace)
         assert capsys.readouterr().out.splitlines() == SHOWN_OUTPUT.findall(block)
 
 

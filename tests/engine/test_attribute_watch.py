@@ -125,7 +125,7 @@ SINGLE_EVENT_CALLS: dict[str, Callable[[fp.Matcher, object], object]] = {
 
 @pytest.mark.parametrize("name", SINGLE_EVENT_CALLS)
 @pytest.mark.parametrize("index", ["auto", "reference"])
-def test_events_one_at_a_time_are_reported_together(name: str, index: str) -> None:
+def test_events_one_at_a_time_are_reported_together(name: str, index: Any) -> None:
     matcher = fp.Matcher(space="planar", index=index)
     matcher.subscribe("0", "kind = 'hail'")
     matcher.subscribe("1", "wind > 3")

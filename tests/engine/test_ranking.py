@@ -27,7 +27,7 @@ from tests.seeds import seeds
 Ranked = list[tuple[str, float]]
 
 
-def matcher_of(expressions: dict[str, Any], index: str = "auto") -> Matcher:
+def matcher_of(expressions: dict[str, Any], index: Any = "auto") -> Matcher:
     matcher = Matcher(index=index, space="planar")
     for id, expression in expressions.items():
         matcher.subscribe(id, expression)
@@ -307,7 +307,7 @@ class MatcherHistory:
     """Matchers with several indexes that undergo the same random changes."""
 
     def __init__(
-        self, seed: int, indexes: tuple[str, ...], space: Literal["planar", "wgs84"] = "planar"
+        self, seed: int, indexes: Any, space: Literal["planar", "wgs84"] = "planar"
     ) -> None:
         self.now = 0
         self.rng = random.Random(seed)
@@ -334,7 +334,7 @@ class MatcherHistory:
             self.subscribe_columns(rng.randint(1, 6))
         self.compare()
 
-    def subscribe(self, id: str, expires: object) -> None:
+    def subscribe(self, id: str, expires: Any) -> None:
         expression = random_expression(self.rng)
         for matcher in self.matchers:
             matcher.subscribe(id, expression, replace=True, expires=expires)
@@ -441,7 +441,7 @@ def test_scores_follow_changes_of_subscriptions() -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", "rt"])
-def test_a_subscription_that_expires_during_a_call(index: str) -> None:
+def test_a_subscription_that_expires_during_a_call(index: Any) -> None:
     calls = iter(range(1000))
     matcher = Matcher(index=index, clock=lambda: next(calls), space="planar")
     ranked = []

@@ -67,6 +67,7 @@ class PeersFigure(StrEnum):
     MIXED = "mixed"
     GROWTH = "growth"
     CHURN = "churn"
+    TABLES = "tables"
 
 
 class SparkFigure(StrEnum):
@@ -282,12 +283,13 @@ def peers(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Match beside Shapely, geoindex-rs, SciPy's KD-trees and PostGIS.
+    """Match beside Shapely, GeoPandas, geoindex-rs, KD-trees and PostGIS.
 
     Points in polygons (`fences`), positions near subscribers (`taxi`), regions
     with attributes and keywords (`mixed`), time from one to ten million
-    subscriptions (`growth`), and single matches while subscriptions change
-    (`churn`). Each is written as JSON, Markdown and PNG.
+    subscriptions (`growth`), single matches while subscriptions change
+    (`churn`), and tables of points joined with tables of zones (`tables`,
+    beside geopandas.sjoin). Each is written as JSON, Markdown and PNG.
     A peer that is not installed is left out, and the report says what to install.
 
     [bold]Examples[/bold]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.peers.figures import churn, fences, growth, mixed, taxi
+from bench.peers.figures import churn, fences, growth, mixed, tables, taxi
 from bench.progress import Progress
 from bench.report import Report
 
@@ -14,6 +14,7 @@ FIGURES: dict[str, Any] = {
     "mixed": mixed,
     "growth": growth,
     "churn": churn,
+    "tables": tables,
 }
 
 

@@ -116,7 +116,7 @@ def match_frame(
     if is_polars:
         import polars
 
-        added = [polars.Series(column, ids.cast(pa.string()).to_pylist(), dtype=polars.String)]
+        added = [polars.Series(column, polars.from_arrow(ids.cast(pa.large_string())))]
         if scores is not None:
             added.append(polars.Series(score_column, scores.to_numpy()))
         return frame[np.asarray(rows)].with_columns(added)

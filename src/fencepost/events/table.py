@@ -28,7 +28,7 @@ from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
-from fencepost.geometry.readers.geoarrow_columns import with_geoarrow_types
+from fencepost.geometry.readers.geoarrow_columns import shapely_as_geoarrow, with_geoarrow_types
 from fencepost.geometry.readers.geojson_columns import geojson_values, is_geojson
 from fencepost.geometry.space import Space
 
@@ -269,6 +269,14 @@ class EventTable:
             near = nearest_name(name, [*names])
             hint = f"did you mean {near!r}?" if near else f"it has {', '.join(names)}"
             raise ModelError(f"the table has no column {name!r:.60}; {hint}")
+        column = self.column(name)
+        if column is not None and (
+            pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+        ):
+            floats: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(
+                zero_copy_only=False
+            )
+            return floats
         values = self.values(name)
         try:
             return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
@@ -507,12 +515,34 @@ def _as_arrow(source: object) -> pa.Table | None:
     frame: Any = source
     if len(set(frame.columns)) < len(frame.columns):
         raise ModelError("two columns of the table have the same name; rename one of them")
-    if hasattr(frame, "to_wkb") and hasattr(frame, "geometry"):  # a GeoDataFrame
-        frame = frame.to_wkb()
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return _frame_as_arrow(frame)
     except (pa.ArrowException, ValueError, OverflowError):
         return None  # columns of mixed types, to be read row by row
+
+
+def _frame_as_arrow(frame: Any) -> pa.Table:
+    """Return a pandas or GeoPandas table as Arrow, geometries as GeoArrow if they are of one type.
+
+    Others become WKB, which takes several times as long to write and read.
+    """
+    columns = {}
+    for name, kind in frame.dtypes.items():
+        column = shapely_as_geoarrow(frame[name].to_numpy()) if str(kind) == "geometry" else None
+        if column is not None:
+            columns[name] = column
+    others = frame.drop(columns=[*columns]) if columns else frame
+    if hasattr(others, "to_wkb"):
+        others = others.to_wkb()
+    table = pa.Table.from_pandas(others, preserve_index=False)
+    if not columns:
+        return table
+    return pa.table(
+        {
+            str(name): columns[name] if name in columns else table.column(str(name))
+            for name in frame.columns
+        }
+    )
 
 
 def arrow_table(source: Any) -> Any:

@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.geometry.readers.arrow_columns import (
@@ -29,6 +32,7 @@ _KINDS = {
     "geoarrow.multilinestring": "MultiLineString",
     "geoarrow.multipolygon": "MultiPolygon",
 }
+_ENCODINGS = {shapely.GeometryType[kind.upper()]: encoding for encoding, kind in _KINDS.items()}
 _BOX = "geoarrow.box"
 GEOMETRY_EXTENSION_PREFIXES = (
     "geoarrow.",
@@ -80,6 +84,27 @@ def wrap_as_geoarrow(column: pa.Array, name: str | None) -> pa.Array:
     if name == _BOX or name in _KINDS:
         return pa.ExtensionArray.from_storage(_Geometry(column.type, name), column)
     return column
+
+
+def shapely_as_geoarrow(geometries: NDArray[np.object_]) -> pa.Array | None:
+    """Return Shapely geometries as a native column; None unless it can hold them as they are.
+
+    All must be of one type, and none missing, empty or without numbers.
+    """
+    types = shapely.get_type_id(geometries)
+    if not len(types) or (types != types[0]).any() or shapely.is_empty(geometries).any():
+        return None
+    encoding = _ENCODINGS.get(shapely.GeometryType(types[0]))
+    if encoding is None:
+        return None
+    _, coordinates, offsets = shapely.to_ragged_array(geometries, include_z=False, include_m=False)
+    if len(coordinates) > np.iinfo(np.int32).max or not np.isfinite(coordinates).all():
+        return None
+    x, y = np.ascontiguousarray(coordinates.T)
+    column = pa.StructArray.from_arrays([pa.array(x), pa.array(y)], ["x", "y"])
+    for starts in offsets:
+        column = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), column)
+    return wrap_as_geoarrow(column, encoding)
 
 
 def with_geoarrow_types(table: pa.Table, geometric: Container[str]) -> pa.Table:

@@ -28,6 +28,7 @@ from fencepost.kernels.geometry.edge_trees import (
     covers_point,
     edges,
     expand_pair,
+    min_max,
     points_of,
     root,
     segment_boxes_disjoint,
@@ -109,7 +110,11 @@ def find_contacts(g, s, contacts, count, scratch):
         if pushed_top > top:
             top = pushed_top
             continue
+        if i == j and _is_monotone(g, i):
+            continue
         for p in range(*edges(g, i)):
+            if i != j and _box_misses_edge(g, j, p):
+                continue
             start, stop = edges(g, j)
             for q in range(p + 1 if i == j else start, stop):
                 if segment_boxes_disjoint(
@@ -126,6 +131,29 @@ def find_contacts(g, s, contacts, count, scratch):
                     x, y = _meeting_point(g, p, q)
                     return code, x, y, count
     return 0, 0.0, 0.0, count
+
+
+@inlined
+def _is_monotone(g, leaf):
+    """Return whether x or y grows, or shrinks, along all edges: then none of them meets another."""
+    grows_x = shrinks_x = grows_y = shrinks_y = True
+    for k in range(*edges(g, leaf)):
+        dx = g.x[k + 1] - g.x[k]
+        dy = g.y[k + 1] - g.y[k]
+        grows_x &= dx > 0.0
+        shrinks_x &= dx < 0.0
+        grows_y &= dy > 0.0
+        shrinks_y &= dy < 0.0
+    return grows_x or shrinks_x or grows_y or shrinks_y
+
+
+@inlined
+def _box_misses_edge(g, node, p):
+    """Return whether the box of a node and that of edge p have no point in common."""
+    x0, x1 = min_max(g.x[p], g.x[p + 1])
+    y0, y1 = min_max(g.y[p], g.y[p + 1])
+    box = g.nodes[node]
+    return x0 > box["x1"] or box["x0"] > x1 or y0 > box["y1"] or box["y0"] > y1
 
 
 @inlined

@@ -49,7 +49,8 @@ def test_fences(source: str) -> None:
 def test_duckdb_reads_the_results(matcher: fp.Matcher) -> None:
     joined = matcher.match_frame(duckdb.sql(f"SELECT * FROM {ROWS}"), x="lon", y="lat")
     counts = "SELECT subscription, count(*) FROM joined GROUP BY ALL"
-    assert duckdb.sql(counts).fetchall() == [("west", 1)]
+    counted: Any = duckdb.sql(counts)
+    assert counted.fetchall() == [("west", 1)]
     assert len(joined) == 1
 
 

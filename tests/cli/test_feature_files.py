@@ -82,12 +82,12 @@ class TestFences:
     )
     def test_every_relation(self, relation: str) -> None:
         is_near = relation in {"S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE", "S_ALLWITHIN"}
-        options = ["--space", "planar", *(["--distance", 2.5] if is_near else [])]
-        fences = index_of("--relation", relation.lower(), "--id", "name", *options)
-        expected = Matcher(space="planar")
+        distance = ["--distance", 250_000] if is_near else []
+        fences = index_of("--relation", relation.lower(), "--id", "name", *distance)
+        expected = Matcher()
         for zone in ZONES:
             text = shapely.geometry.shape(zone["geometry"]).wkt
-            bound = ", 2.5" if is_near else ""
+            bound = ", 250000" if is_near else ""
             expected.subscribe(zone["properties"]["name"], f"{relation}(geometry, {text}{bound})")
         for text in ("POINT (1 1)", "POINT (4 3)", "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"):
             event = {"geometry": text}
@@ -109,10 +109,12 @@ class TestFences:
         write_zones(features)
         assert index_of("--relation", "S_INTERSECTS").ids() == ["1", "31", "a"]
 
-    def test_metres(self) -> None:
-        options = ["--relation", "S_DWITHIN", "--distance", 200_000, "--id", "name"]
-        fences = index_of(*options, "--space", "wgs84")
-        assert fences.match({"geometry": "POINT (5 2)"}) == ["south"]
+    def test_metres_and_the_unit_of_the_plane(self) -> None:
+        options = ["--relation", "S_DWITHIN", "--id", "name", "--distance"]
+        at = {"geometry": "POINT (5 2)"}
+        assert index_of(*options, 200_000).match(at) == ["south"]
+        assert index_of(*options, 1, "--space", "planar").match(at) == ["south"]
+        assert index_of(*options, 1).match(at) == []
 
     def test_dead_letters(self) -> None:
         def feature(geometry: object, **properties: object) -> dict[str, Any]:
@@ -233,5 +235,5 @@ class TestGeoPackage:
 
 
 def subscription() -> str:
-    Path("near.csv").write_text('id,expression\nnear,"S_DWITHIN(geometry, POINT(1 1), 200000)"\n')
+    Path("near.csv").write_text('id,expression\nnear,"S_DWITHIN(geometry, POINT(1 1), 300000)"\n')
     return "near.csv"

@@ -49,8 +49,9 @@ def test_fences(source: str) -> None:
 def test_duckdb_reads_the_results(matcher: fp.Matcher) -> None:
     joined = matcher.match_frame(duckdb.sql(f"SELECT * FROM {ROWS}"), x="lon", y="lat")
     counts = "SELECT subscription, count(*) FROM joined GROUP BY ALL"
-    counted: Any = duckdb.sql(counts)
-    assert counted.fetchall() == [("west", 1)]
+    result = duckdb.sql(counts)
+    assert result is not None
+    assert result.fetchall() == [("west", 1)]
     assert len(joined) == 1
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import fencepost as fp
-from fencepost.geometry.space import SpaceName
+from fencepost.geometry import SpaceName
 from fencepost.papers.events import GreedyRectangles
 
 _OGC = "INTERSECTS DISJOINT EQUALS TOUCHES WITHIN CONTAINS OVERLAPS CROSSES"

@@ -31,7 +31,7 @@ from fencepost.engine.ranking import (
     SegmentScorer,
     check_limits,
     ranked,
-    sort_hits,
+    rows_by_segment,
 )
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_manager import SegmentManager, id_in_use_message
@@ -57,6 +57,7 @@ from fencepost.engine.subscriptions import (
 )
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
+from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import Space, SpaceName
@@ -104,8 +105,8 @@ class Matcher:
     Examples
     --------
     >>> m = Matcher()
-    >>> m.subscribe("storm-7", "S_INTERSECTS(area, BBOX(0, 0, 4, 4)) AND wind > 30")
-    >>> m.match({"area": "POINT (1 1)", "wind": 42})
+    >>> m.subscribe("storm-7", "S_INTERSECTS(area, BBOX(13, 52, 14, 53)) AND wind > 30")
+    >>> m.match({"area": "POINT (13.4 52.5)", "wind": 42})
     ['storm-7']
     """
 
@@ -443,9 +444,9 @@ class Matcher:
         Examples
         --------
         >>> m = Matcher()
-        >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(0 0), 2) AND kind = 'taxi'")
-        >>> m.move("me", "geometry", "POINT (10 10)")
-        >>> m.match({"geometry": "POINT (11 10)", "kind": "taxi"})
+        >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(13.40 52.52), 500) AND kind = 'taxi'")
+        >>> m.move("me", "geometry", "POINT (13.45 52.51)")
+        >>> m.match({"geometry": "POINT (13.455 52.51)", "kind": "taxi"})
         ['me']
         """
         with self._segments.lock:
@@ -555,12 +556,16 @@ class Matcher:
         ModelError
             If the value is not an event.
         """
-        if top_k is None and min_score is None:
-            values = attributes(event)
+        if top_k is not None or min_score is not None:
+            check_limits(top_k, min_score)
+            event_values = self._view.event_values(event)
             if self._attribute_watch.pending:
-                self._attribute_watch.see_event(values)
-            return sorted(self._engine.ids(values))
-        return [id for id, _ in self.rank(event, top_k, min_score)]
+                self._attribute_watch.see_event(event_values.attributes)
+            return [id for id, _ in self._rank(event_values, top_k, min_score)]
+        values = attributes(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values)
+        return sorted(self._engine.ids(values))
 
     def rank(
         self, event: object, top_k: int | None = None, min_score: float | None = None
@@ -588,18 +593,27 @@ class Matcher:
         Examples
         --------
         >>> m = Matcher()
-        >>> m.subscribe("corner", "S_INTERSECTS(place, BBOX(0, 0, 6, 8))")
-        >>> m.subscribe("middle", "S_INTERSECTS(place, BBOX(0, 0, 12, 16))")
-        >>> m.rank({"place": "POINT (6 8)"})
-        [('middle', 0.5), ('corner', 0.25)]
+        >>> m.subscribe("storm", "A_CONTAINS(text, ('storm'))")
+        >>> m.subscribe("here", "S_INTERSECTS(place, BBOX(13.0, 52.4, 13.8, 52.6))")
+        >>> m.rank({"place": "POINT (13.4 52.5)", "text": "storm"})
+        [('here', 0.5), ('storm', 0.5)]
+        >>> m.rank({"place": "POINT (13.4 52.5)", "text": "a storm"}, top_k=1)
+        [('here', 0.5)]
         """
         check_limits(top_k, min_score)
         values = self._view.event_values(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values.attributes)
+        return self._rank(values, top_k, min_score)
+
+    def _rank(
+        self, event: EventValues, top_k: int | None, min_score: float | None
+    ) -> list[tuple[str, float]]:
         snapshot = self._segments.snapshot()
-        matches = sort_hits(snapshot, self._engine.matching_rows(snapshot, values.attributes))
-        scores = self._scorer.score(snapshot, values, matches)
-        ids = [segment.id_of(row) for segment, rows in matches for row in rows.tolist()]
-        return ranked(ids, scores, top_k, min_score)
+        hits = self._engine.matching_rows(snapshot, event.attributes)
+        matches = rows_by_segment(snapshot, hits)
+        scores = self._scorer.score(snapshot, event, matches)
+        return ranked(matches, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
         """Return the distinct subscribers whose subscriptions an event matches, sorted.
@@ -712,11 +726,11 @@ class Matcher:
         --------
         >>> import pandas as pd
         >>> m = Matcher()
-        >>> m.subscribe("west", "S_INTERSECTS(geometry, BBOX(0, 0, 5, 9)) AND kind = 'taxi'")
-        >>> taxis = pd.DataFrame({"x": [1, 8], "y": [2, 3], "kind": "taxi"}, index=["a", "b"])
-        >>> m.match_frame(taxis, x="x", y="y")
-           x  y  kind subscription
-        a  1  2  taxi         west
+        >>> m.subscribe("west", "S_INTERSECTS(geometry, BBOX(13.1, 52.4, 13.4, 52.6))")
+        >>> taxis = pd.DataFrame({"lon": [13.3, 13.5], "lat": [52.5, 52.4]}, index=["a", "b"])
+        >>> m.match_frame(taxis, x="lon", y="lat")
+            lon   lat subscription
+        a  13.3  52.5         west
         """
         limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
         return match_frame(self, frame, x, y, column, strict, limits, score_column)

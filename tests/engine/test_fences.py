@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import typing
+from pathlib import Path
 from typing import Any
 
 import geopandas
@@ -176,6 +177,28 @@ def test_replacement(where: str | None) -> None:
     assert sum(len(segment.live_rows(0, before.version)) for segment in before) == 3
     m.compact()
     assert m.match({"geometry": "POINT (1.5 1)"}) == ["a", "b"]
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt+", "ops4st"])
+def test_indexes_and_files(index: Any, tmp_path: Path) -> None:
+    where = "kind >= 'hail' AND kind < 'rain' AND NOT n IS NULL AND A_CONTAINS(tags, ('a', 'b'))"
+    m = fp.Matcher("planar", index)
+    m.subscribe_frame(zones(), id="name", where=where)
+    m.save(tmp_path / "index")
+    for matcher in (m, fp.Matcher.open(tmp_path / "index", index)):
+        assert {*shown_parts(matcher.expression("b"))} == {
+            *shown_parts(f"{where} AND S_INTERSECTS(geometry, {shapely.normalize(SQUARES[1])})")
+        }
+        event = {"geometry": "POINT (1.5 1)", "kind": "mist", "n": 1, "tags": ["b", "a"]}
+        assert matcher.match(event) == ["a", "b"]
+        for change in ({"kind": "a"}, {"kind": "rain"}, {"n": None}, {"tags": ["a"]}):
+            assert matcher.match({**event, **change}) == []
+
+
+def shown_parts(expression: str) -> tuple[Any, ...]:
+    condition = parse(expression)
+    assert isinstance(condition, ast.And)
+    return condition.parts
 
 
 def test_bad_rows() -> None:

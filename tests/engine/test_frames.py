@@ -231,7 +231,9 @@ def test_values_that_are_no_rows(matcher: fp.Matcher, method: str) -> None:
     for read in (matcher.match_batch, matcher.match_frame, matcher.subscribe_frame):
         with pytest.raises(fp.ModelError) as error:
             read(exported(numbers, method))
-        assert str(error.value) == (
-            "a Foreign is no table of events; give an Arrow table, a DataFrame, a FeatureCollection"
-            " or a list of events, each a mapping or a GeoJSON Feature"
+        message = str(error.value)
+        assert message.startswith("a Foreign is no table of events (")
+        assert message.endswith(
+            "; give an Arrow table, a DataFrame, a FeatureCollection or a list of events, each a "
+            "mapping or a GeoJSON Feature"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import methodcaller
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,9 +20,12 @@ NOON = {"time": "2024-05-01T12:00:00Z"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+html_of = methodcaller("_repr_html_")  # as notebooks call it
+
+
 def parsed(shown: Any) -> ElementTree.Element:
     """Return the HTML of an object, which must be well-formed and self-contained."""
-    html = shown._repr_html_()
+    html = html_of(shown)
     root = ElementTree.fromstring(html)
     tags = {element.tag.removeprefix(SVG) for element in root.iter()}
     allowed = {"div", "span", "b", "code", "table", "tr", "th", "td"}

@@ -552,12 +552,16 @@ def arrow_table(source: Any) -> Any:
     """
     if isinstance(source, pa.Table):
         return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
     if not hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__arrow_c_array__"):
         return source
     try:  # polars, DuckDB and others
         return pa.table(source)
-    except (pa.ArrowInvalid, ValueError):  # it exports values of one type, not rows
-        raise ModelError(f"a {type(source).__name__} is no table of events; {_NO_TABLE}") from None
+    except ValueError as error:  # mostly, of Arrow: values of one type instead of rows
+        raise ModelError(
+            f"a {type(source).__name__} is no table of events ({error}); {_NO_TABLE}"
+        ) from error
 
 
 def is_pandas(source: object) -> bool:

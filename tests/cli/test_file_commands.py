@@ -454,6 +454,61 @@ class TestAttributesNotFound:
         assert "warning" not in result.stderr
 
 
+class TestUnusableGeometries:
+    """Two of four events have coordinates in the wrong order, the first of them in line 2."""
+
+    SAID = (
+        'the geometry "geometry" of 2 of the 4 events of {} cannot be used, so conditions on it '
+        "are unknown; the first is {}: a longitude beyond -180 to 180 or a latitude beyond -90 to "
+        "90, which space='wgs84' does not have (swapped, the coordinates fit: give the longitude "
+        "first) at (5, 150)"
+    )
+
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path: Path) -> None:
+        Path("fences.csv").write_text('id,expression\na,"S_INTERSECTS(geometry, BBOX(0,0,9,9))"\n')
+        points = ["POINT (1 1)", "POINT (5 150)", "POINT (5 150)", "POINT (2 2)"]
+        lines = [json.dumps({"geometry": point}) + "\n" for point in points]
+        Path("points.ndjson").write_text("".join(lines))
+        pq.write_table(pa.table({"geometry": points}), "points.parquet")
+
+    @pytest.mark.parametrize(
+        ("file", "place"), [("points.ndjson", "line 2"), ("points.parquet", "row 1")]
+    )
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_a_warning_counts_them(self, file: str, place: str, threads: int) -> None:
+        arguments = [
+            "match",
+            file,
+            "--subscriptions",
+            "fences.csv",
+            "--threads",
+            threads,
+            "--count",
+        ]
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert result.stdout == "2\n"
+        said = " ".join(result.stderr.splitlines())
+        assert f"warning: {self.SAID.format(file, place)}" in said
+        summary = json.loads(run(*arguments, "--json").stdout)
+        assert summary["unusable_geometries"] == {"geometry": 2}
+        assert summary["dead_letters"] == 0
+
+    def test_strict_makes_it_an_error(self) -> None:
+        result = run("match", "points.ndjson", "--subscriptions", "fences.csv", "--strict")
+        assert result.exit_code == 1
+        said = " ".join(result.stderr.splitlines())
+        assert f"error: {self.SAID.format('points.ndjson', 'line 2')}" in said
+
+    def test_usable_geometries_need_no_warning(self) -> None:
+        Path("good.ndjson").write_text('{"geometry": "POINT (1 1)"}\n{"geometry": null}\n')
+        arguments = ["match", "good.ndjson", "--subscriptions", "fences.csv", "--strict"]
+        result = run(*arguments, "--json", "--count")
+        assert json.loads(result.stdout)["unusable_geometries"] == {}
+        assert "warning" not in result.stderr
+
+
 class TestRanking:
     @pytest.fixture(autouse=True)
     def _words(self) -> None:

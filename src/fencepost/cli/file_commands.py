@@ -451,9 +451,9 @@ def match(
     row from 0; event_id, if the event has an id; subscription; subscriber.
     Lines of an open pipe are matched as they arrive. A summary goes to
     standard error. Rows that cannot be read are set aside. Conditions on a
-    geometry that is not valid are unknown, so they do not match. A warning
-    names attributes that subscriptions name and no event has; with --strict
-    that is an error.
+    geometry that is not valid are unknown, so they do not match. Warnings
+    name attributes that subscriptions name and no event has, and count
+    geometries that are not valid; with --strict they are errors.
 
     With --top-k or --min-score, each match has a score from 0 to 1: how many
     of the event's words the subscription names, where rare words count more,
@@ -508,10 +508,10 @@ def match(
     if count and not as_json:
         print_line(str(totals.matches))
     _print_summary(totals, collector, out, as_json=as_json, to_stderr=out is None and not count)
-    if totals.warning and strict:
-        raise FencepostError(totals.warning)
-    if totals.warning:
-        print_warning(f"warning: {totals.warning}")
+    if totals.warnings and strict:
+        raise FencepostError("; ".join(totals.warnings))
+    for warning in totals.warnings:
+        print_warning(f"warning: {warning}")
     report(collector)
 
 
@@ -539,6 +539,7 @@ def _print_summary(
         "seconds": round(totals.seconds, 3),
         "events_per_second": round(totals.rate),
         "attributes_not_found": totals.attributes_not_found,
+        "unusable_geometries": totals.unusable_geometries,
         "out": None if out is None else str(out),
     }
     print_line(json.dumps(summary), err=to_stderr)

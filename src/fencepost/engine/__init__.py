@@ -6,8 +6,8 @@
 - `regions/`: The region index: regions that filters relate events to
 - `storage/`: An index on disk: a manifest, and a folder for each segment
 - `access_paths`: The planner, which chooses the check by which events find each filter
-- `attribute_watch`: attributes that subscriptions name and events do not have, reported once
-- `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
+- `attribute_watch`: attributes that events lack, or whose geometries cannot be used, reported once
+- `batch`: `match_pairs`, `table_of_pairs`: a table of events in, an Arrow table of pairs out
 - `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
   true
 - `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords

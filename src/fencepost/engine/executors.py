@@ -91,7 +91,9 @@ class _StatelessEngine(ABC):
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Return for each segment the rows that an event matches."""
         table = EventTable((event,), space=self._segments.columns.space)
-        return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
+        rows_of_segments = [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
+        self._segments.attribute_watch.see_geometries_of_event(table)
+        return rows_of_segments
 
 
 def _named(names: Sequence[Callable[[int], str]], hits: Sequence[Sequence[int]]) -> Iterable[str]:
@@ -170,10 +172,10 @@ class ReferenceEngine(_StatelessEngine):
 
     def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         columns = self._segments.columns
-        attribute_rows = [
-            Row(event)
-            for event in events.rows(columns.all_attributes(), columns.geometry_attributes())
-        ]
+        geometric = columns.geometry_attributes()
+        attribute_rows = [Row(event) for event in events.rows(columns.all_attributes(), geometric)]
+        for name in geometric:
+            events.geometries(name)  # to report those that cannot be used
         stop_words, space = columns.tokenizer.stop_words, columns.space
         now = self._clock()
         for segment in snapshot:

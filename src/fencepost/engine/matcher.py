@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
-from fencepost.engine.attribute_watch import AttributeWatch
-from fencepost.engine.batch import match_table
+from fencepost.engine.batch import match_pairs, table_of_pairs
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
@@ -112,7 +111,7 @@ class Matcher:
         self._segments.load(segments)
         self._view = SegmentView(self._segments, columns, self._clock)
         self._engine = self._index.engine(self._segments, self._clock)
-        self._attribute_watch = AttributeWatch(columns)
+        self._attribute_watch = self._segments.attribute_watch
         scorer = ReferenceScorer if self.index == "reference" else SegmentScorer
         self._scorer: Scorer = scorer(columns, self._clock)
 
@@ -504,12 +503,15 @@ class Matcher:
             Number of threads that divide the rows among them.
         dead_letters : list, optional
             List that receives (row, reason) for each event that cannot be read; the other events
-            are matched. Without this list, a bad row makes the call raise.
+            are matched. Without this list, a bad row makes the call raise. An event with a
+            geometry that cannot be used is matched by its other attributes, so it is not in this
+            list.
         sort : bool
             Whether to sort the ids within each event. Sorting adds 20 to 50 % to the time.
         strict : bool
-            Whether an attribute that subscriptions name, and that no event of the table has, is an
-            error. Otherwise it is a `FencepostWarning`, once for each attribute.
+            Whether it is an error if no event of the table has an attribute that subscriptions
+            name, or if a geometry that they compare cannot be used. Otherwise it is a
+            `FencepostWarning`, once for each attribute.
 
         Returns
         -------
@@ -521,14 +523,17 @@ class Matcher:
         ------
         ModelError
             If events cannot be read and `dead_letters` is not given; the message names the rows.
-            If `strict` is true, and no event has some attribute.
+            If `strict` is true, and no event has some attribute, or a geometry cannot be used.
         """
         events = EventTable.read(table, self._columns.space)
         if strict:
             self._attribute_watch.require_all(events)
         elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
-        return match_table(self, self._segments.snapshot(), events, threads, dead_letters, sort)
+        pairs = match_pairs(self, self._segments.snapshot(), events, threads, dead_letters)
+        if pairs.unusable:
+            self._attribute_watch.see_unusable(pairs.unusable, len(pairs.table), strict)
+        return table_of_pairs(pairs, sort)
 
     def match_frame(
         self,
@@ -624,6 +629,7 @@ class Matcher:
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "stop_words": len(self.stop_words),
             "attributes_not_found": self.attributes_not_found(),
+            "unusable_geometries": dict(self._attribute_watch.unusable),
             "bytes": sum(segment.nbytes for segment in snapshot),
             **self._engine.stats(),
         }
@@ -632,11 +638,12 @@ class Matcher:
         """Return the attributes that subscriptions name, and that were reported as missing."""
         return sorted(self._attribute_watch.missing)
 
-    def report_missing_attributes_to(self, listener: Callable[[str], None]) -> None:
-        """Give messages about attributes that no event has to a function, instead of warning.
+    def send_warnings_to(self, listener: Callable[[str], None]) -> None:
+        """Give messages about attributes of events to a function, instead of warning.
 
-        Tables are then taken as parts of a stream: a message comes after many events, not after
-        each table.
+        They are about attributes that no event has, and about geometries that cannot be used.
+        Tables are then taken as parts of a stream: that no event has an attribute is said after
+        many events, not after each table.
         """
         self._attribute_watch.report = listener
         self._attribute_watch.is_stream = True

@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.engine.attribute_watch import AttributeWatch
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
@@ -67,6 +68,8 @@ class SegmentManager:
         Held during each change.
     event_sampler : EventSampler
         Samples events for the planner.
+    attribute_watch : AttributeWatch
+        Reports what is wrong with the attributes of events.
     max_memtable_rows, max_small_rows : int
         See the constants of these names.
     """
@@ -76,6 +79,7 @@ class SegmentManager:
         self.lock = threading.RLock()
         self._clock = clock
         self.event_sampler = EventSampler()
+        self.attribute_watch = AttributeWatch(columns)
         self.max_memtable_rows = MAX_MEMTABLE_ROWS
         self.max_small_rows = MAX_SMALL_ROWS
         self._segments: list[Segment] = []

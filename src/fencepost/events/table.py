@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +30,14 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import with_geoarrow_types
 from fencepost.geometry.readers.geojson_columns import geojson_values, is_geojson
+from fencepost.geometry.readers.raw_shapes import MISSING_REASON
 from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
 """Row and reason of each row that is no event."""
+
+UnusableGeometries: TypeAlias = Mapping[str, Mapping[int, GeometryProblem]]
+"""By attribute, and by source row, why the geometries of events cannot be used."""
 
 _NO_TABLE = (
     "give an Arrow table, a DataFrame, a FeatureCollection or a list of events, each a mapping or "
@@ -51,7 +55,7 @@ class Geometries(NamedTuple):
     rows : int64 array
         The row of `shapes` of each event; -1 if the event has no usable geometry.
     problems : dict of int to GeometryProblem
-        By event, why its geometry cannot be used.
+        By event, why its geometry cannot be used. An event without a geometry has no problem.
     """
 
     shapes: Shapes
@@ -369,6 +373,16 @@ class EventTable:
                 self._geometries[name] = self._read_geometries(name)
             return self._geometries[name]
 
+    def unusable_geometries(self) -> UnusableGeometries:
+        """Return why geometries cannot be used, of the columns that were read as geometries."""
+        with self._lock:
+            columns = [*self._geometries.items()]
+        return {
+            name: {int(self.source_rows[row]): why for row, why in sorted(column.problems.items())}
+            for name, column in columns
+            if column.problems
+        }
+
     def _read_geometries(self, name: str) -> Geometries:
         if self._arrow is not None and name in self._arrow.column_names:
             named = with_geoarrow_types(self._arrow.select([name]), (name,))
@@ -391,7 +405,11 @@ class EventTable:
         usable[[problem.row for problem in outside]] = False
         rows = np.full(self._size, -1, np.int64)
         rows[events] = np.where(usable, np.arange(len(shapes)), -1)
-        problems = {int(events[p.row]): p for p in (*shapes.problems, *outside)}
+        problems = {
+            int(events[problem.row]): problem
+            for problem in (*shapes.problems, *outside)
+            if problem.reason != MISSING_REASON
+        }
         return Geometries(shapes, rows, problems)
 
     # Rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,7 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.engine import AttributeWatch, match_pairs, scores_of_pairs
+from fencepost.engine.attribute_watch import unusable_geometries_message
 from fencepost.engine.matcher import DeadLetters, Matcher
+from fencepost.errors import GeometryProblem
+from fencepost.events.table import UnusableGeometries
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
 from fencepost.formats.feature_writer import json_text
@@ -37,15 +40,18 @@ class MatchTotals:
     ----------
     attributes_not_found : list of str
         Attributes that subscriptions name, and that no event had.
-    warning : str
-        What to tell the user about them; empty if there are none.
+    unusable_geometries : dict of str to int
+        By attribute, how many events had a geometry that cannot be used.
+    warnings : list of str
+        What to tell the user about both.
     """
 
     events: int = 0
     matches: int = 0
     seconds: float = 0.0
     attributes_not_found: list[str] = field(default_factory=list)
-    warning: str = ""
+    unusable_geometries: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
@@ -129,18 +135,20 @@ def match_file(
     else:
         _match_in_threads(run, file, threads, progress)
     sink.close()
-    if run.totals.events:
-        run.totals.attributes_not_found = sorted(run.watch.pending)
-        run.totals.warning = run.watch.message(f"no event of {file.name}", file.names)
+    run.sum_up(file.names)
     run.totals.seconds = time.perf_counter() - started
     return run.totals
 
 
 class _PartResult(NamedTuple):
-    """The matches of a part, its bad rows, and the number of matches before limits."""
+    """The matches of a part, its bad rows, and the number of matches before limits.
+
+    unusable : see `Pairs`, by row of the part.
+    """
 
     matches: Matches
     bad: DeadLetters
+    unusable: UnusableGeometries
     unlimited_count: int
 
 
@@ -183,7 +191,8 @@ class _MatchRun:
         self._snapshot = matcher.view().snapshot()
         self._rows = _INITIAL_ROWS
         self.totals = MatchTotals()
-        self.watch = AttributeWatch(matcher.view().columns)
+        self._watch = AttributeWatch(matcher.view().columns)
+        self._first_unusable: dict[str, tuple[str, GeometryProblem]] = {}  # with its place
 
     def parts(self, batch: Batch) -> Iterator[Batch]:
         """Split a batch into parts, sized by the number of matches of earlier parts."""
@@ -197,10 +206,11 @@ class _MatchRun:
         """Return the matches of a part, in order, and its bad rows."""
         bad: DeadLetters = []
         pairs = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
-        if self.watch.pending:
-            self.watch.see(pairs.table)
+        if self._watch.pending:
+            self._watch.see(pairs.table)
         if self._limits is None and isinstance(self._sink, NullSink):
-            return _PartResult(Matches(pairs.events, _NO_STRINGS, _NO_STRINGS), bad, len(pairs))
+            matches = Matches(pairs.events, _NO_STRINGS, _NO_STRINGS)
+            return _PartResult(matches, bad, pairs.unusable, len(pairs))
         subscription_rows, codes = pairs.dictionary_encode()
         ids = pairs.names("id", subscription_rows)
         rank = pc.rank(ids, tiebreaker="first").to_numpy()
@@ -215,7 +225,7 @@ class _MatchRun:
         chosen = pa.array(codes[rows])
         subscribers = pairs.names("subscriber", subscription_rows)
         matches = Matches(pairs.events[rows], ids.take(chosen), subscribers.take(chosen), scores)
-        return _PartResult(matches, bad, len(pairs))
+        return _PartResult(matches, bad, pairs.unusable, len(pairs))
 
     def finish(self, part: Batch, result: _PartResult) -> None:
         """Write the matches and dead letters of a part, and adapt the size of parts."""
@@ -225,7 +235,29 @@ class _MatchRun:
             self._on_dead_letter(DeadLetter(self._name, int(part.rows[row]), reason, raw, line))
         if len(result.matches.events):
             self._sink.write(part, result.matches)
+        for name, problems in self._watch.compared(result.unusable).items():
+            counts = self.totals.unusable_geometries
+            counts[name] = counts.get(name, 0) + len(problems)
+            (row, problem), *_ = problems.items()
+            place = f"row {part.rows[row]}" if part.lines is None else f"line {part.lines[row]}"
+            self._first_unusable.setdefault(name, (place, problem))
         self.totals.events += len(part) - len(result.bad)
         self.totals.matches += len(result.matches.events)
         matches_per_event = max(result.unlimited_count / len(part), 1e-9)
         self._rows = int(np.clip(_MAX_PAIRS / matches_per_event, 1, _MAX_ROWS))
+
+    def sum_up(self, names: Sequence[str]) -> None:
+        """Add to the totals what is wrong with the events of the file.
+
+        names : names of all columns of the file, whether or not they were read.
+        """
+        totals = self.totals
+        if not totals.events:
+            return
+        totals.attributes_not_found = sorted(self._watch.pending)
+        if totals.attributes_not_found:
+            totals.warnings.append(self._watch.message(f"no event of {self._name}", names))
+        for name, (place, problem) in self._first_unusable.items():
+            count = totals.unusable_geometries[name]
+            counts = f"{count:,} of the {totals.events:,} events of {self._name}"
+            totals.warnings.append(unusable_geometries_message(name, counts, place, problem))

@@ -12,6 +12,7 @@
   true
 - `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
 - `bulk_loading`: `ColumnSubscriptions`: a table of filters from columns, without parsing
+- `crs_agreement`: `CrsAgreement`: whether geometries have the CRS of a matcher
 - `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
@@ -36,6 +37,7 @@
   subscriptions
 - `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
 - `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
+- `unit_watch`: `UnitWatch`: reports distances in metres that are compared with degrees
 """
 
 from __future__ import annotations

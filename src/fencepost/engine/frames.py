@@ -9,13 +9,20 @@ import pyarrow as pa
 
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable, is_pandas
+from fencepost.geometry.space import OtherCrsName
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
 
 
 def match_frame(
-    matcher: Matcher, frame: Any, x: str | None, y: str | None, column: str, strict: bool
+    matcher: Matcher,
+    frame: Any,
+    x: str | None,
+    y: str | None,
+    column: str,
+    strict: bool,
+    crs: OtherCrsName,
 ) -> Any:
     """Join a table with its matches, as `Matcher.match_frame` does."""
     if (x is None) != (y is None):
@@ -33,7 +40,8 @@ def match_frame(
         raise ModelError(f"the table has a column {column!r:.60}; name another one with column=")
     if x is not None and y is not None:
         events = events.with_points(x, y)
-    matches = matcher.match_batch(events, sort=True, strict=strict)
+        matcher.view().unit_watch.see_point_columns(x, y)
+    matches = matcher.match_batch(events, sort=True, strict=strict, crs=crs)
     rows = matches.column("event").to_numpy()
     ids = matches.column("subscription")
     if is_pandas(frame):

@@ -14,6 +14,7 @@ from fencepost.cql2.parser import parse
 from fencepost.engine.batch import match_pairs, table_of_pairs
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
+from fencepost.engine.crs_agreement import CrsAgreement
 from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
@@ -44,7 +45,7 @@ from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.geometry.space import Space, SpaceName
+from fencepost.geometry.space import OtherCrs, OtherCrsName, Space, SpaceName, parse_other_crs
 
 DeadLetters = list[tuple[int, str]]
 
@@ -112,6 +113,8 @@ class Matcher:
         self._view = SegmentView(self._segments, columns, self._clock)
         self._engine = self._index.engine(self._segments, self._clock)
         self._attribute_watch = self._segments.attribute_watch
+        self._unit_watch = self._segments.unit_watch
+        self._unit_watch.subscriptions_changed()
         scorer = ReferenceScorer if self.index == "reference" else SegmentScorer
         self._scorer: Scorer = scorer(columns, self._clock)
 
@@ -239,6 +242,7 @@ class Matcher:
         equals: Mapping[str, Sequence[object]] | None = None,
         subscribers: Sequence[str] | None = None,
         progress: bool = False,
+        crs: OtherCrsName = OtherCrs.REFUSE,
     ) -> None:
         """Add many subscriptions from columns, without parsing expressions.
 
@@ -265,6 +269,9 @@ class Matcher:
             Owner of each subscription. Defaults to the ids.
         progress : bool
             Whether to show a progress bar on standard error.
+        crs : {"refuse", "transform"}
+            What happens to geometries that declare another CRS than the matcher's, as in
+            `match_batch`.
 
         Raises
         ------
@@ -277,14 +284,24 @@ class Matcher:
         of one column whose metadata name the encoding. A row takes about 90 bytes if it has
         keywords and no other condition than `S_INTERSECTS` with such a box.
         """
+        other = parse_other_crs(crs)
         # The lock is held from the start, because reading the arguments registers columns.
         with (
             self._segments.lock,
             progress_steps("Subscribing", progress) as report_step,
         ):
             columns = self._columns.copy()
+            agreement = CrsAgreement(columns, self._attribute_watch)
             subscriptions = ColumnSubscriptions(
-                columns, ids, subscribers, regions, within, keywords, equals, report_step
+                columns,
+                ids,
+                subscribers,
+                regions,
+                within,
+                keywords,
+                equals,
+                report_step,
+                lambda geometries, what: agreement.read_shapes(geometries, other, what),
             )
             ids_in_use = self._segments.ids_in_use(subscriptions.ids)
             if ids_in_use:
@@ -376,6 +393,7 @@ class Matcher:
 
     def _changed(self, changes: Changes) -> None:
         self._attribute_watch.subscriptions_changed()
+        self._unit_watch.subscriptions_changed()
         listeners = self._view.listeners()
         if not listeners:
             self._engine.on_changes(changes)
@@ -427,8 +445,8 @@ class Matcher:
         """
         if top_k is None and min_score is None:
             values = attributes(event)
-            if self._attribute_watch.pending:
-                self._attribute_watch.see_event(values)
+            if self._attribute_watch.pending or self._unit_watch.is_due:
+                self._see_event(values)
             return sorted(self._engine.ids(values))
         return [id for id, _ in self.rank(event, top_k, min_score)]
 
@@ -480,9 +498,15 @@ class Matcher:
             Attributes of the event; an attribute that is absent is null.
         """
         values = attributes(event)
+        if self._attribute_watch.pending or self._unit_watch.is_due:
+            self._see_event(values)
+        return sorted(self._engine.subscribers(values))
+
+    def _see_event(self, values: Mapping[str, object]) -> None:
         if self._attribute_watch.pending:
             self._attribute_watch.see_event(values)
-        return sorted(self._engine.subscribers(values))
+        if self._unit_watch.is_due:
+            self._unit_watch.see_table(EventTable((values,), space=self._columns.space))
 
     def match_batch(
         self,
@@ -492,6 +516,7 @@ class Matcher:
         *,
         sort: bool = False,
         strict: bool = False,
+        crs: OtherCrsName = OtherCrs.REFUSE,
     ) -> pa.Table:
         """Match a table of events, and return every pair of an event and a subscription.
 
@@ -512,6 +537,10 @@ class Matcher:
             Whether it is an error if no event of the table has an attribute that subscriptions
             name, or if a geometry that they compare cannot be used. Otherwise it is a
             `FencepostWarning`, once for each attribute.
+        crs : {"refuse", "transform"}
+            What happens to geometries that declare another CRS than the matcher's: the call raises,
+            or their coordinates are transformed, which needs `pip install 'fencepost[crs]'`.
+            `docs/distances.md` says which declarations are read.
 
         Returns
         -------
@@ -524,12 +553,16 @@ class Matcher:
         ModelError
             If events cannot be read and `dead_letters` is not given; the message names the rows.
             If `strict` is true, and no event has some attribute, or a geometry cannot be used.
+            If geometries have another CRS, and `crs` is "refuse".
         """
         events = EventTable.read(table, self._columns.space)
+        events = self._segments.crs_agreement.align_events(events, parse_other_crs(crs))
         if strict:
             self._attribute_watch.require_all(events)
         elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
+        if self._unit_watch.is_due:
+            self._unit_watch.see_table(events)
         pairs = match_pairs(self, self._segments.snapshot(), events, threads, dead_letters)
         if pairs.unusable:
             self._attribute_watch.see_unusable(pairs.unusable, len(pairs.table), strict)
@@ -543,6 +576,7 @@ class Matcher:
         y: str | None = None,
         column: str = "subscription",
         strict: bool = False,
+        crs: OtherCrsName = OtherCrs.REFUSE,
     ) -> Any:
         """Return a table with a row for each event and each subscription that the event matches.
 
@@ -556,6 +590,8 @@ class Matcher:
             Name of the new column, which has the ids of the subscriptions.
         strict : bool
             As in `match_batch`.
+        crs : {"refuse", "transform"}
+            As in `match_batch`. The geometries of the result are not transformed.
 
         Returns
         -------
@@ -573,7 +609,7 @@ class Matcher:
            x  y  kind subscription
         a  1  2  taxi         west
         """
-        return match_frame(self, frame, x, y, column, strict)
+        return match_frame(self, frame, x, y, column, strict, crs)
 
     def explain(self, event: object, id: str) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.
@@ -623,6 +659,7 @@ class Matcher:
                 paths[name] += count
         return {
             "space": self.space.value,
+            "crs": None if self._columns.crs is None else self._columns.crs.name,
             "subscriptions": len(self),
             "segments": len(snapshot),
             "filters_by_path": paths,

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.attribute_watch import AttributeWatch
 from fencepost.engine.columns.column_registry import ColumnRegistry
+from fencepost.engine.crs_agreement import CrsAgreement
 from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.memtable import INITIAL_CAPACITY, Memtable, MemtableView
@@ -46,6 +47,7 @@ from fencepost.engine.segment import Segment, SegmentReader, merge_segments, nam
 from fencepost.engine.segment_builder import NOT_DELETED, build
 from fencepost.engine.snapshot import Snapshot
 from fencepost.engine.subscriptions import Subscription
+from fencepost.engine.unit_watch import UnitWatch
 from fencepost.errors import ModelError
 
 MAX_MEMTABLE_ROWS = 512  # every event visits each subscription there
@@ -70,6 +72,10 @@ class SegmentManager:
         Samples events for the planner.
     attribute_watch : AttributeWatch
         Reports what is wrong with the attributes of events.
+    crs_agreement : CrsAgreement
+        Compares the CRS of geometries with that of the matcher.
+    unit_watch : UnitWatch
+        Reports distances in metres that are compared with degrees.
     max_memtable_rows, max_small_rows : int
         See the constants of these names.
     """
@@ -80,6 +86,8 @@ class SegmentManager:
         self._clock = clock
         self.event_sampler = EventSampler()
         self.attribute_watch = AttributeWatch(columns)
+        self.crs_agreement = CrsAgreement(columns, self.attribute_watch)
+        self.unit_watch = UnitWatch(columns, self.attribute_watch, self.snapshot)
         self.max_memtable_rows = MAX_MEMTABLE_ROWS
         self.max_small_rows = MAX_SMALL_ROWS
         self._segments: list[Segment] = []

@@ -21,6 +21,7 @@ from fencepost.formats.feature_writer import features, json_text
 from fencepost.formats.file_formats import name_advice
 from fencepost.formats.json_elements import InvalidRowError
 from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow, subscription_row
+from fencepost.geometry.crs import Transformation
 from fencepost.geometry.space import DEFAULT_SPACE, Space
 
 _RELATIONS = (*SPATIAL_FUNCTIONS, *NEAR_FUNCTIONS)
@@ -106,7 +107,10 @@ def make_fence(
 
 
 def read_fences(
-    file: EventFile, fence: Fence, on_dead_letter: DeadLetterHandler
+    file: EventFile,
+    fence: Fence,
+    on_dead_letter: DeadLetterHandler,
+    transformation: Transformation | None = None,
 ) -> SubscriptionFile:
     """Return the features of a file as subscriptions, each of which is a fence.
 
@@ -114,16 +118,25 @@ def read_fences(
     Geometries are validated later, and ids compared, when the subscriptions are compiled.
     """
     batches = (
-        (_fences(file, batch, fence, on_dead_letter), batch.done) for batch in file if len(batch)
+        (_fences(file, batch, fence, on_dead_letter, transformation), batch.done)
+        for batch in file
+        if len(batch)
     )
     return SubscriptionFile(file.name, file.total, batches)
 
 
 def _fences(
-    file: EventFile, batch: Batch, fence: Fence, on_dead_letter: DeadLetterHandler
+    file: EventFile,
+    batch: Batch,
+    fence: Fence,
+    on_dead_letter: DeadLetterHandler,
+    transformation: Transformation | None,
 ) -> list[SubscriptionRow]:
     rows = []
-    for number, feature in enumerate(features(batch, np.arange(len(batch)), file.geometry)):
+    all_features = features(batch, np.arange(len(batch)), file.geometry)
+    if transformation is not None:
+        all_features = _transformed(all_features, transformation)
+    for number, feature in enumerate(all_features):
         row = int(batch.rows[number])
         line = None if batch.lines is None else int(batch.lines[number])
         raw = shorten(json_text(feature))
@@ -153,6 +166,21 @@ def _id(feature: dict[str, Any], name: str | None, row: int) -> object:
     if properties[name] is None:
         raise InvalidRowError(f"its {name}, which --id names, is null; give it a value")
     return properties[name]
+
+
+def _transformed(
+    all_features: list[dict[str, Any]], transformation: Transformation
+) -> list[dict[str, Any]]:
+    """Return features with transformed geometries."""
+    found = [feature["geometry"] for feature in all_features if feature.get("geometry")]
+    shapes = np.array([shapely.geometry.shape(geometry) for geometry in found], object)
+    moved = iter(shapely.transform(shapes, transformation.points, interleaved=False).tolist())
+    return [
+        {**feature, "geometry": shapely.geometry.mapping(next(moved))}
+        if feature.get("geometry")
+        else feature
+        for feature in all_features
+    ]
 
 
 def _geometry(feature: dict[str, Any]) -> object:

@@ -18,12 +18,13 @@ from fencepost.engine import AttributeWatch, match_pairs, scores_of_pairs
 from fencepost.engine.attribute_watch import unusable_geometries_message
 from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.errors import GeometryProblem
-from fencepost.events.table import UnusableGeometries
+from fencepost.events.table import EventTable, UnusableGeometries
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
 from fencepost.formats.feature_writer import json_text
 from fencepost.formats.match_files import Matches, NullSink, Sink
 from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow
+from fencepost.geometry.space import OtherCrs
 
 Progress = Callable[[int], None]
 _INITIAL_ROWS = 100
@@ -118,15 +119,18 @@ def match_file(
     threads: int,
     progress: Progress,
     limits: MatchLimits | None = None,
+    other_crs: OtherCrs = OtherCrs.REFUSE,
 ) -> MatchTotals:
     """Match the events of a file and write the matches to a sink, in the order of the events.
 
     The matches of an event are ordered by id or, with limits, best first, with scores. This thread
     reads and writes. Parts of a batch are matched in `threads` other threads, or in this one if
     `threads` is 1. The size of parts adapts so that the matches of a part fit in memory.
+    Geometries of another CRS than the matcher's are refused, or transformed; those that are written
+    are not.
     """
     started = time.perf_counter()
-    run = _MatchRun(matcher, file.name, sink, on_dead_letter, limits)
+    run = _MatchRun(matcher, file, sink, on_dead_letter, limits, other_crs)
     if threads == 1:
         for batch in file:
             for part in run.parts(batch):
@@ -181,12 +185,16 @@ class _MatchRun:
     def __init__(
         self,
         matcher: Matcher,
-        name: str,
+        file: EventFile,
         sink: Sink,
         on_dead_letter: DeadLetterHandler,
         limits: MatchLimits | None,
+        other_crs: OtherCrs,
     ) -> None:
-        self._matcher, self._name, self._sink = matcher, name, sink
+        self._matcher, self._name, self._sink = matcher, file.name, sink
+        self._crs_agreement = matcher.view().crs_agreement
+        self._unit_watch = matcher.view().unit_watch
+        self._declared_crs, self._other_crs = file.declared_crs, other_crs
         self._on_dead_letter, self._limits = on_dead_letter, limits
         self._snapshot = matcher.view().snapshot()
         self._rows = _INITIAL_ROWS
@@ -205,7 +213,12 @@ class _MatchRun:
     def match(self, part: Batch) -> _PartResult:
         """Return the matches of a part, in order, and its bad rows."""
         bad: DeadLetters = []
-        pairs = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
+        events = EventTable.read(part.events, self._matcher.space)
+        events.declared_crs = self._declared_crs
+        events = self._crs_agreement.align_events(events, self._other_crs, self._name)
+        if self._unit_watch.is_due:
+            self._unit_watch.see_table(events)
+        pairs = match_pairs(self._matcher, self._snapshot, events, 1, bad)
         if self._watch.pending:
             self._watch.see(pairs.table)
         if self._limits is None and isinstance(self._sink, NullSink):

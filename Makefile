@@ -38,7 +38,7 @@ QEMU := command -v qemu-x86_64 >/dev/null \
   || echo "qemu-user is missing and cannot be installed: the test of an older processor will be skipped"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format-check lint types layers fmt bench wheel release-check clean distclean
+.PHONY: help setup demo test test-all check format-check lint types layers docs fmt bench wheel release-check clean distclean
 
 help:  ## Show this list
 	@echo "Fencepost targets (the first one that needs .venv creates it):"
@@ -68,7 +68,7 @@ test-all: $(READY)  ## Run all tests, including clusters, browsers, kills, paper
 	@echo "== all tests, and kernels compiled meanwhile if they are not cached"
 	@$(PYTEST)
 
-check: format-check lint types layers test-all  ## Run the gate: format, lint, types, import layers, all tests
+check: format-check lint types layers docs test-all  ## Run the gate: format, lint, types, import layers, docs, all tests
 
 fmt: $(READY)  ## Format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -93,6 +93,11 @@ layers: $(READY)
 	@echo "== layers"
 	@$(BIN)/lint-imports --no-logo
 
+# The variable silences an advertisement, which would look like a warning.
+docs: $(READY)  ## Build the documentation in site/; a broken link or anchor is an error
+	@echo "== documentation"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
 wheel: $(RELEASE)  ## Build the source distribution, and a wheel with compiled kernels, in dist/
 	@rm -rf dist
 	@PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m tools.build_wheel --out dist
@@ -101,7 +106,7 @@ release-check: wheel  ## Install dist/ in fresh environments, and try what users
 	@$(BIN)/python -m tools.release_check dist
 
 clean:  ## Remove caches and generated files, but not .venv
-	rm -rf demo-out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf demo-out build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find bench src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## Remove .venv, too
@@ -129,7 +134,7 @@ $(DEMO): pyproject.toml constraints.txt | $(CREATED)
 
 $(READY): pyproject.toml constraints.txt | $(CREATED)
 	@echo "== installing the packages of all extras and of the tests (a minute or more, once)"
-	@$(INSTALL) --group dev -e '.[spark,server,plot,bench]'
+	@$(INSTALL) --group dev --group docs -e '.[spark,server,plot,bench]'
 	@touch $(DEMO) $@
 	@echo "   $$($(BIN)/python --version), $$($(BIN)/fencepost --version)"
 

@@ -51,7 +51,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # ------------------------------------------------------------------ kernels, compiled meanwhile
 
-_START_PROCESSES = {"cli", "client", "delivery", "parity", "server", "spark", "test_warmup.py"}
+_START_PROCESSES = {
+    "cli",
+    "client",
+    "delivery",
+    "docs",
+    "parity",
+    "server",
+    "spark",
+    "test_warmup.py",
+}
 _LOCK = "FENCEPOST_TESTS_COMPILE_LOCK"  # its file is locked until the kernels are compiled
 _compiling = pytest.StashKey[subprocess.Popen[bytes]]()
 

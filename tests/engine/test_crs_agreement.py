@@ -91,7 +91,7 @@ FORMS: dict[str, Callable[[geopandas.GeoDataFrame], Any]] = {
 
 
 def matcher_of(
-    space: Any = "wgs84", expression: str = NEAR_BERN, index: str = "auto"
+    space: Any = "wgs84", expression: str = NEAR_BERN, index: Any = "auto"
 ) -> fp.Matcher:
     matcher = fp.Matcher(space, index)
     matcher.subscribe("bern", expression)
@@ -352,3 +352,23 @@ def test_transformed_events_match_like_those_in_longitude_and_latitude(
     back = geopandas.GeoDataFrame(geometry=frame.geometry.to_crs(4326))
     matcher = matcher_of(expression="S_DWITHIN(geometry, POINT(7.44 46.95), 60000)")
     assert matcher.match_batch(frame, crs="transform").equals(matcher.match_batch(back))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_fences_of_a_table_are_refused_or_transformed(form: str) -> None:
+    matcher = fp.Matcher()
+    frame = FORMS[form](PLACES.to_crs(2056))
+    fences: dict[str, Any] = {"relation": "S_DWITHIN", "distance": 10}
+    with pytest.raises(fp.ModelError) as error:
+        matcher.subscribe_frame(frame, **fences)
+    assert str(error.value).startswith(
+        'the geometry "geometry" of the fences has the CRS EPSG:2056'
+    )
+    assert len(matcher) == 0
+    assert matcher.subscribe_frame(frame, crs="transform", **fences) == 2
+    assert rows(matcher.match_batch(PLACES)) == [0, 1]
+
+
+def test_the_best_matches_are_found_among_transformed_events() -> None:
+    best = matcher_of().match_batch(PLACES.to_crs(2056), crs="transform", min_score=0)
+    assert rows(best) == [0]

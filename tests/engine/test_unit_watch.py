@@ -24,7 +24,7 @@ MESSAGE = (
 FRAME = pd.DataFrame({"Lon": [8.5], "Lat": [47.3], "x": [8.5], "y": [47.3]})
 
 
-def matcher_of(*expressions: str, space: Any = "planar", index: str = "auto") -> fp.Matcher:
+def matcher_of(*expressions: str, space: Any = "planar", index: Any = "auto") -> fp.Matcher:
     matcher = fp.Matcher(space, index)
     for number, expression in enumerate(expressions):
         matcher.subscribe(str(number), expression)

@@ -1,11 +1,9 @@
-"""docs/server.md is complete, and its examples run."""
+"""docs/server.md is complete, and its JavaScript runs; `tests/docs` runs its other examples."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -84,20 +82,12 @@ def test_every_method_of_the_clients_is_documented() -> None:
     assert [name for name in sorted(methods) if not re.search(rf"`(client\.)?{name}\b", PAGE)] == []
 
 
-def check_output(output: str, block: str, call: str, comment: str) -> None:
+def check_output(output: str, block: str) -> None:
     """Check that calls print the texts in the comments behind them."""
-    expected = re.findall(rf"{call}\(.*\);?\s+{comment} (.*)$", block, re.MULTILINE)
+    expected = re.findall(r"console\.log\(.*\);?\s+// (.*)$", block, re.MULTILINE)
     assert expected
     lines = iter(output.splitlines())
     assert all(any(line == text for line in lines) for text in expected), output
-
-
-def test_python_examples_run(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for number, block in enumerate(blocks("python"), start=1):
-        code = block.replace(ADDRESS, server.url)
-        exec(compile(code, f"server.md, block {number}", "exec"), names)
-        check_output(capsys.readouterr().out, block, "print", "#")
 
 
 @pytest.mark.skipif(NODE is None, reason=NO_NODE)
@@ -108,17 +98,4 @@ def test_javascript_examples_run(server: Running, tmp_path: Path) -> None:
             [str(NODE), "--input-type=module", "--eval", code],
             capture_output=True, text=True, timeout=WAIT_S, check=True, cwd=tmp_path,
         )  # fmt: skip
-        check_output(ran.stdout, block, r"console\.log", "//")
-
-
-def test_commands_run(server: Running, tmp_path: Path) -> None:
-    start = f'set -e\nfencepost() {{ "{sys.executable}" -m fencepost.cli "$@"; }}\n'
-    environment = {**os.environ, "FENCEPOST_SERVER": server.url, "NO_COLOR": "1"}
-    for block in blocks("sh"):
-        ran = subprocess.run(
-            ["bash", "-c", start + block],
-            capture_output=True, text=True, timeout=WAIT_S,
-            check=False, cwd=tmp_path, env=environment,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stderr
-        assert "match" in ran.stdout
+        check_output(ran.stdout, block)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -31,10 +31,11 @@ from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_f
 from fencepost.geometry.space import DEFAULT_SPACE, OtherCrs, Space
 
 if TYPE_CHECKING:
+    from fencepost.engine.fences import RelationName
     from fencepost.engine.matcher import Matcher
     from fencepost.formats.csv_files import PointColumns
     from fencepost.formats.dead_letters import DeadLetterCollector
-    from fencepost.formats.fence_files import Fence
+    from fencepost.formats.fence_files import FenceOptions
     from fencepost.formats.file_matching import MatchTotals
 
 EXIT_DAMAGED = 1
@@ -116,7 +117,9 @@ Relation = Annotated[
 Distance = Annotated[
     float | None,
     typer.Option(
-        "--distance", help="Distance of fences with S_DWITHIN and the like; needs --relation."
+        "--distance",
+        help="Distance of fences with S_DWITHIN and the like, in metres or, with --space planar, "
+        "in the unit of the coordinates; needs --relation.",
     ),
 ]
 FenceId = Annotated[
@@ -263,7 +266,7 @@ def index(
 
 
 def _require_features(
-    fence: Fence | None, points: PointColumns | None, layer: str | None, crs: OtherCrs
+    fence: FenceOptions | None, points: PointColumns | None, layer: str | None, crs: OtherCrs
 ) -> None:
     """Raise BadParameter if options of features are given for a file of subscriptions."""
     if fence is None and (points or layer is not None or crs is OtherCrs.TRANSFORM):
@@ -333,7 +336,7 @@ def _fence(
     where: str | None,
     attribute: str | None,
     space: Space | None,
-) -> Fence | None:
+) -> FenceOptions | None:
     options = {"--id": id, "--distance": distance, "--where": where, "--attribute": attribute}
     if relation is None:
         given = [name for name, value in options.items() if value is not None]
@@ -343,22 +346,19 @@ def _fence(
                 "--relation S_INTERSECTS"
             )
         return None
-    from fencepost.formats.fence_files import make_fence
+    from fencepost.formats.fence_files import FenceOptions
 
-    return make_fence(
-        relation,
-        distance=distance,
-        attribute=attribute,
-        id=id,
-        where=where,
-        space=space or DEFAULT_SPACE,
+    fence = FenceOptions(
+        cast("RelationName", relation), distance, attribute or "geometry", where, id
     )
+    fence.check(space or DEFAULT_SPACE)
+    return fence
 
 
 def _add_fences(
     matcher: Matcher,
     path: str,
-    fence: Fence,
+    fence: FenceOptions,
     format: Format | None,
     points: PointColumns | None,
     layer: str | None,
@@ -366,8 +366,7 @@ def _add_fences(
     collector: DeadLetterCollector,
 ) -> int:
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.fence_files import read_fences
-    from fencepost.formats.file_matching import subscribe_file
+    from fencepost.formats.fence_files import subscribe_fences
 
     events = read_events(path, collector, format=format, points=points, layer=layer)
     geometry = events.geometry or "geometry"
@@ -377,9 +376,8 @@ def _add_fences(
     if declared is not None:
         what = f"the geometry of {events.name}"
         transformation = matcher.view().crs_agreement.transformation(declared, crs, what)
-    file = read_fences(events, fence, collector, transformation)
-    with progress("Compiling", file.total) as step:
-        return subscribe_file(matcher, file, collector, step)
+    with progress("Compiling", events.total) as step:
+        return subscribe_fences(matcher, events, fence, collector, step, transformation)
 
 
 def _print_index(
@@ -511,9 +509,10 @@ def match(
     form = OutputFormat.NDJSON if out is None else output_format_of(out)
     if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
         raise FencepostError(f"{out} is the file of events; write the matches to another file")
+    from fencepost.engine import MatchLimits
     from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.file_matching import MatchLimits, match_file
+    from fencepost.formats.file_matching import match_file
     from fencepost.formats.match_files import NullSink, make_sink, open_output
 
     limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
@@ -639,7 +638,7 @@ def explain(
       fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
       fencepost explain '{"wind": 20}' --expression "wind > 30"
       fencepost explain '{"t": "The cat"}' -e "A_CONTAINS(t, ('a cat'))" --stop-words en.txt
-      fencepost explain '{"g": "POINT(5 60)"}' -e "S_DWITHIN(g, POINT(6 60), 900)" --space wgs84
+      fencepost explain '{"g": "POINT(5 60)"}' -e "S_DWITHIN(g, POINT(6 60), 900)"
       fencepost explain --simplify storm-7 --index hail.index
       fencepost explain --simplify --expression "wind > 30 AND wind > 20"
       fencepost explain --plan storm-7 --index hail.index

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import shapely
 
@@ -17,7 +18,7 @@ from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.filters.distances import evaluate_near
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.space import DEFAULT_SPACE, SpaceName, parse_space
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName, parse_space
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import (
     Position,
@@ -27,6 +28,8 @@ from fencepost.tracking.positions import (
     read_event,
 )
 from fencepost.tracking.reorder_buffer import ReorderBuffer
+
+EncounterKind: TypeAlias = Literal["near", "apart"]
 
 _LOCATION = "location"
 
@@ -49,7 +52,7 @@ class Encounter:
         Attributes of that position.
     """
 
-    kind: str
+    kind: EncounterKind
     key: Key
     other: Key
     time: int
@@ -65,11 +68,12 @@ class Roaming:
     key : str
         The attribute that says which object it is.
     distance : float
-        Greatest distance that counts as near: in the unit of the coordinates or, with "wgs84", in
-        metres.
+        Greatest distance that counts as near: in metres or, with "planar", in the unit of the
+        coordinates.
     hysteresis : float
         Distance beyond `distance` that two objects must exceed to part.
     space : {"wgs84", "planar"}
+        Longitude and latitude, the default, or a plane.
     lateness_s, forget_after_s : float
         As of a `Tracker`. A forgotten object is near no other; this is not reported.
     time, position : str
@@ -84,10 +88,11 @@ class Roaming:
 
     Examples
     --------
-    >>> r = Roaming(key="boat", distance=5)
-    >>> r.push({"boat": "a", "time": "2024-05-01T08:00:00Z", "geometry": "POINT (0 0)"})
+    >>> r = Roaming(key="boat", distance=500)
+    >>> r.push({"boat": "a", "time": "2024-05-01T08:00:00Z", "geometry": "POINT (9.95 53.54)"})
     []
-    >>> found = r.push({"boat": "b", "time": "2024-05-01T08:00:01Z", "geometry": "POINT (3 4)"})
+    >>> other = {"boat": "b", "time": "2024-05-01T08:00:01Z", "geometry": "POINT (9.955 53.54)"}
+    >>> found = r.push(other)
     >>> [(encounter.kind, encounter.key, encounter.other) for encounter in found]
     [('near', 'b', 'a')]
     """
@@ -163,6 +168,13 @@ class Roaming:
     def __len__(self) -> int:
         return len(self._last_positions)
 
+    def __repr__(self) -> str:
+        stats = self.stats()
+        return (
+            f"<Roaming: {stats['objects']:,} objects by {self._names.key!r}, {stats['pairs']:,} "
+            f"pairs within {self._distance:g}{' m' if self._space is Space.WGS84 else ''}>"
+        )
+
     def stats(self) -> dict[str, int]:
         """Return the numbers of objects, of near pairs, and of positions by outcome."""
         return {
@@ -215,7 +227,7 @@ class Roaming:
             self._matcher.subscribe(id, f"S_DWITHIN({_LOCATION}, {location}, {reach!r})")
 
     @staticmethod
-    def _encounter(kind: str, position: Position, other: Key, since: int) -> Encounter:
+    def _encounter(kind: EncounterKind, position: Position, other: Key, since: int) -> Encounter:
         return Encounter(kind, position.key, other, position.time, since, position.event)
 
     def _forget_silent(self) -> None:

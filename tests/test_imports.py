@@ -40,6 +40,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "delivery/test_webhook_poster.py": ("when to try again", {"delivery.retry_schedule"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
+    "geometry/test_crs.py": (
+        "coordinates before they are laid out",
+        {"geometry.readers.any_format"},
+    ),
     "formats/test_read_events.py": (
         "lines that are cut where a block ends",
         {"formats.line_batches"},

@@ -19,6 +19,7 @@ PACKAGES = {
         "scipy": "scipy",
     },
     "client": {"httpx": "httpx", "websockets": "websockets"},
+    "crs": {"pyproj": "pyproj"},
     "geopackage": {"pyogrio": "pyogrio"},
     "plot": {"matplotlib": "matplotlib"},
     "server": {

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import geoarrow.pyarrow as geoarrow
 import geopandas
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -452,6 +453,142 @@ class TestAttributesNotFound:
         result = run("match", "late.ndjson", "--subscriptions", "sizes.csv", "--json", "--count")
         assert json.loads(result.stdout)["attributes_not_found"] == []
         assert "warning" not in result.stderr
+
+
+class TestUnusableGeometries:
+    """Two of four events have coordinates in the wrong order, the first of them in line 2."""
+
+    SAID = (
+        'the geometry "geometry" of 2 of the 4 events of {} cannot be used, so conditions on it '
+        "are unknown; the first is {}: a longitude beyond -180 to 180 or a latitude beyond -90 to "
+        "90, which space='wgs84' does not have (swapped, the coordinates fit: give the longitude "
+        "first) at (5, 150)"
+    )
+
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path: Path) -> None:
+        Path("fences.csv").write_text('id,expression\na,"S_INTERSECTS(geometry, BBOX(0,0,9,9))"\n')
+        points = ["POINT (1 1)", "POINT (5 150)", "POINT (5 150)", "POINT (2 2)"]
+        lines = [json.dumps({"geometry": point}) + "\n" for point in points]
+        Path("points.ndjson").write_text("".join(lines))
+        pq.write_table(pa.table({"geometry": points}), "points.parquet")
+
+    @pytest.mark.parametrize(
+        ("file", "place"), [("points.ndjson", "line 2"), ("points.parquet", "row 1")]
+    )
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_a_warning_counts_them(self, file: str, place: str, threads: int) -> None:
+        arguments = [
+            "match",
+            file,
+            "--subscriptions",
+            "fences.csv",
+            "--threads",
+            threads,
+            "--count",
+        ]
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert result.stdout == "2\n"
+        said = " ".join(result.stderr.splitlines())
+        assert f"warning: {self.SAID.format(file, place)}" in said
+        summary = json.loads(run(*arguments, "--json").stdout)
+        assert summary["unusable_geometries"] == {"geometry": 2}
+        assert summary["dead_letters"] == 0
+
+    def test_strict_makes_it_an_error(self) -> None:
+        result = run("match", "points.ndjson", "--subscriptions", "fences.csv", "--strict")
+        assert result.exit_code == 1
+        said = " ".join(result.stderr.splitlines())
+        assert f"error: {self.SAID.format('points.ndjson', 'line 2')}" in said
+
+    def test_usable_geometries_need_no_warning(self) -> None:
+        Path("good.ndjson").write_text('{"geometry": "POINT (1 1)"}\n{"geometry": null}\n')
+        arguments = ["match", "good.ndjson", "--subscriptions", "fences.csv", "--strict"]
+        result = run(*arguments, "--json", "--count")
+        assert json.loads(result.stdout)["unusable_geometries"] == {}
+        assert "warning" not in result.stderr
+
+
+class TestCrs:
+    """Files in Swiss coordinates, and in longitude and latitude."""
+
+    REFUSED = (
+        "error: {} has the CRS {}, but space='wgs84' needs longitude and latitude on WGS 84; "
+        "transform it with crs=\"transform\" (--crs transform), or use space='planar'"
+    )
+    FENCES = ("--relation", "S_DWITHIN", "--distance", "10", "--id", "id")
+
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path: Path) -> None:
+        points = [shapely.Point(7.44, 46.95), shapely.Point(7.63, 46.76)]
+        places = geopandas.GeoDataFrame({"id": ["bern", "thun"]}, geometry=points, crs=4326)
+        swiss = places.to_crs(2056)
+        for name, frame in (("lonlat", places), ("swiss", swiss)):
+            frame.to_parquet(f"{name}.parquet")
+            frame.to_file(f"{name}.gpkg", driver="GPKG")
+        column = geoarrow.with_crs(geoarrow.as_wkb(swiss.geometry.to_wkt().tolist()), "EPSG:2056")
+        pq.write_table(pa.table({"geometry": column}), "native.parquet", store_schema=False)
+
+    @pytest.mark.parametrize(
+        ("file", "crs"),
+        [
+            ("swiss.parquet", "EPSG:2056 (CH1903+ / LV95)"),
+            ("swiss.gpkg", "EPSG:2056"),
+            ("native.parquet", "EPSG:2056"),
+        ],
+    )
+    def test_events(self, file: str, crs: str) -> None:
+        run("index", "lonlat.parquet", *self.FENCES, "--out", "x.index")
+        result = run("match", file, "--index", "x.index")
+        assert result.exit_code == 1
+        said = " ".join(result.stderr.splitlines())
+        assert self.REFUSED.format(f'the geometry "geometry" of {file}', crs) in said
+        for threads in (1, 2):
+            options = ("--crs", "transform", "--threads", threads)
+            result = run("match", file, "--index", "x.index", *options)
+            assert result.exit_code == 0
+            assert [row["subscription"] for row in lines(result.stdout)] == ["bern", "thun"]
+
+    @pytest.mark.parametrize(
+        ("file", "crs"),
+        [("swiss.parquet", "EPSG:2056 (CH1903+ / LV95)"), ("swiss.gpkg", "EPSG:2056")],
+    )
+    def test_fences(self, file: str, crs: str) -> None:
+        result = run("index", file, *self.FENCES, "--out", "x.index")
+        assert result.exit_code == 1
+        said = " ".join(result.stderr.splitlines())
+        assert self.REFUSED.format(f"the geometry of {file}", crs) in said
+        run("index", file, *self.FENCES, "--out", "x.index", "--crs", "transform")
+        result = run("match", "lonlat.gpkg", "--index", "x.index")
+        assert [row["subscription"] for row in lines(result.stdout)] == ["bern", "thun"]
+
+    def test_a_planar_index_keeps_the_crs_of_its_fences(self) -> None:
+        run("index", "swiss.gpkg", *self.FENCES, "--space", "planar", "--out", "x.index")
+        assert run("match", "swiss.parquet", "--index", "x.index", "--count").stdout == "2\n"
+        result = run("match", "lonlat.gpkg", "--index", "x.index", "--count")
+        assert result.exit_code == 1
+        assert "but other geometries of this matcher have EPSG:2056; transform" in " ".join(
+            result.stderr.splitlines()
+        )
+        options = ("--count", "--crs", "transform")
+        assert run("match", "lonlat.gpkg", "--index", "x.index", *options).stdout == "2\n"
+
+    def test_degrees_in_a_planar_index_are_warnings(self) -> None:
+        fences = ("--relation", "S_DWITHIN", "--distance", "5000", "--space", "planar")
+        result = run("index", "lonlat.gpkg", *fences, "--out", "x.index")
+        assert result.exit_code == 0
+        assert "warning: the geometries have the CRS EPSG:4326, which has degrees" in result.stderr
+        result = run("match", "lonlat.gpkg", "--index", "x.index", "--count")
+        assert 'warning: a subscription compares "geometry" with a distance' in result.stderr
+
+    def test_output_keeps_the_coordinates_of_the_events(self) -> None:
+        run("index", "lonlat.parquet", *self.FENCES, "--out", "x.index")
+        options = ("--crs", "transform", "--out", "matches.geoparquet")
+        run("match", "swiss.parquet", "--index", "x.index", *options)
+        matches = geopandas.read_parquet("matches.geoparquet")
+        assert matches.crs == "EPSG:2056"
+        assert matches.geometry.x.min() > 2_600_000
 
 
 class TestRanking:

@@ -217,7 +217,7 @@ USAGES = {
     "too, such as --relation S_INTERSECTS",
     f"index zones.geojson --attribute g {X}": "--attribute is for fences of features; give "
     "--relation, too, such as --relation S_INTERSECTS",
-    f"index ships.csv --x lon --y lat {X}": "--x, --y and --layer are for features; give "
+    f"index ships.csv --x lon --y lat {X}": "--x, --y, --layer and --crs are for features; give "
     "--relation, too",
     "match ships.csv --x lon": "points need two columns; give --x and --y together",
 }

@@ -28,7 +28,7 @@ from fencepost.cli.terminal import (
 )
 from fencepost.errors import FencepostError
 from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_format_of
-from fencepost.geometry.space import DEFAULT_SPACE, Space
+from fencepost.geometry.space import DEFAULT_SPACE, OtherCrs, Space
 
 if TYPE_CHECKING:
     from fencepost.engine.fences import RelationName
@@ -97,6 +97,14 @@ YColumn = Annotated[
 Layer = Annotated[
     str | None,
     typer.Option("--layer", help="Layer of a GeoPackage; needed if there are several."),
+]
+CrsOption = Annotated[
+    OtherCrs,
+    typer.Option(
+        "--crs",
+        help="What happens to geometries that declare another coordinate reference system: refuse "
+        "the file, or transform their coordinates, which needs pip install 'fencepost\\[crs]'.",
+    ),
 ]
 Relation = Annotated[
     str | None,
@@ -177,6 +185,7 @@ def index(
     x: XColumn = None,
     y: YColumn = None,
     layer: Layer = None,
+    crs: CrsOption = OtherCrs.REFUSE,
     verify: Verify = None,
     dump: Dump = None,
     stop_words: StopWords = None,
@@ -206,7 +215,6 @@ def index(
       fencepost index zones.gpkg --relation S_WITHIN --where "kind = 'hail'" --out zones.index
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
       fencepost index subscriptions.csv --out hail.index --stop-words english.txt
-      fencepost index floor-plan.geojson --relation S_WITHIN --out floor.index --space planar
       fencepost index --verify hail.index
       fencepost index --dump hail.index > subscriptions.ndjson
 
@@ -227,6 +235,7 @@ def index(
             "--x": x,
             "--y": y,
             "--layer": layer,
+            "--crs": crs is OtherCrs.TRANSFORM,
             "--stop-words": stop_words,
             "--space": space,
             "--dead-letters": dead_letters,
@@ -239,8 +248,7 @@ def index(
         raise typer.BadParameter("give the folder to write the index to: --out FOLDER")
     points = point_columns(x, y)
     fence = _fence(relation, id, distance, where, attribute, space)
-    if fence is None and (points or layer is not None):
-        raise typer.BadParameter("--x, --y and --layer are for features; give --relation, too")
+    _require_features(fence, points, layer, crs)
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} exists already; give --replace to replace it")
     from fencepost.formats.dead_letters import DeadLetterCollector
@@ -250,11 +258,21 @@ def index(
         def add(matcher: Matcher) -> int:
             if fence is None:
                 return _subscribe(matcher, subscriptions, format, collector)
-            return _add_fences(matcher, subscriptions, fence, format, points, layer, collector)
+            return _add_fences(matcher, subscriptions, fence, format, points, layer, crs, collector)
 
         what = "subscriptions" if fence is None else "features"
         _build_index(add, what, out, replace, stop_words, space, collector, as_json)
     report(collector)
+
+
+def _require_features(
+    fence: FenceOptions | None, points: PointColumns | None, layer: str | None, crs: OtherCrs
+) -> None:
+    """Raise BadParameter if options of features are given for a file of subscriptions."""
+    if fence is None and (points or layer is not None or crs is OtherCrs.TRANSFORM):
+        raise typer.BadParameter(
+            "--x, --y, --layer and --crs are for features; give --relation, too"
+        )
 
 
 def _use_saved_index(
@@ -288,6 +306,7 @@ def _build_index(
     from fencepost.formats.file_formats import read_stop_words
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
+    matcher.send_warnings_to(_print_matcher_warning)
     count = add(matcher)
     if collector.count and not count:
         raise FencepostError(
@@ -343,14 +362,22 @@ def _add_fences(
     format: Format | None,
     points: PointColumns | None,
     layer: str | None,
+    crs: OtherCrs,
     collector: DeadLetterCollector,
 ) -> int:
     from fencepost.formats.event_files import read_events
     from fencepost.formats.fence_files import subscribe_fences
 
     events = read_events(path, collector, format=format, points=points, layer=layer)
+    geometry = events.geometry or "geometry"
+    first = next(iter(events.declared_crs.values()), None)
+    declared = events.declared_crs.get(geometry, None if geometry in events.names else first)
+    transformation = None
+    if declared is not None:
+        what = f"the geometry of {events.name}"
+        transformation = matcher.view().crs_agreement.transformation(declared, crs, what)
     with progress("Compiling", events.total) as step:
-        return subscribe_fences(matcher, events, fence, collector, step)
+        return subscribe_fences(matcher, events, fence, collector, step, transformation)
 
 
 def _print_index(
@@ -432,6 +459,7 @@ def match(
     x: XColumn = None,
     y: YColumn = None,
     layer: Layer = None,
+    crs: CrsOption = OtherCrs.REFUSE,
     top_k: TopK = None,
     min_score: MinScore = None,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads that match events.")] = 1,
@@ -449,9 +477,9 @@ def match(
     row from 0; event_id, if the event has an id; subscription; subscriber.
     Lines of an open pipe are matched as they arrive. A summary goes to
     standard error. Rows that cannot be read are set aside. Conditions on a
-    geometry that is not valid are unknown, so they do not match. A warning
-    names attributes that subscriptions name and no event has; with --strict
-    that is an error.
+    geometry that is not valid are unknown, so they do not match. Warnings
+    name attributes that subscriptions name and no event has, and count
+    geometries that are not valid; with --strict they are errors.
 
     With --top-k or --min-score, each match has a score from 0 to 1: how many
     of the event's words the subscription names, where rare words count more,
@@ -465,7 +493,6 @@ def match(
       fencepost match events.geojson --index hail.index --count
       fencepost match ships.csv --x lon --y lat --index hail.index
       fencepost match events.ndjson --index hail.index --top-k 10 --min-score 0.2
-      fencepost match events.ndjson --subscriptions hail.csv --stop-words english.txt
 
     [bold]Exit codes[/bold]
       0 done, whether or not anything matched, 1 refused, 2 wrong usage,
@@ -503,14 +530,14 @@ def match(
         with progress("Loading kernels (compiled on first use: fencepost warmup)", None):
             matcher.match({})  # so that the totals do not include compilation
         step = stack.enter_context(progress("Matching", file.total, hidden=shares_terminal))
-        totals = match_file(matcher, file, sink, collector, threads, step, limits)
+        totals = match_file(matcher, file, sink, collector, threads, step, limits, crs)
     if count and not as_json:
         print_line(str(totals.matches))
     _print_summary(totals, collector, out, as_json=as_json, to_stderr=out is None and not count)
-    if totals.warning and strict:
-        raise FencepostError(totals.warning)
-    if totals.warning:
-        print_warning(f"warning: {totals.warning}")
+    if totals.warnings and strict:
+        raise FencepostError("; ".join(totals.warnings))
+    for warning in totals.warnings:
+        _print_matcher_warning(warning)
     report(collector)
 
 
@@ -538,6 +565,7 @@ def _print_summary(
         "seconds": round(totals.seconds, 3),
         "events_per_second": round(totals.rate),
         "attributes_not_found": totals.attributes_not_found,
+        "unusable_geometries": totals.unusable_geometries,
         "out": None if out is None else str(out),
     }
     print_line(json.dumps(summary), err=to_stderr)
@@ -724,11 +752,17 @@ def _open_matcher(
     from fencepost.formats.file_formats import read_stop_words
 
     if index is not None:
-        return Matcher.open(index)
-    matcher = Matcher(space, stop_words=read_stop_words(stop_words))
-    if subscriptions is not None:
+        matcher = Matcher.open(index)
+    else:
+        matcher = Matcher(space, stop_words=read_stop_words(stop_words))
+    matcher.send_warnings_to(_print_matcher_warning)
+    if index is None and subscriptions is not None:
         _subscribe(matcher, subscriptions, None, collector)
     return matcher
+
+
+def _print_matcher_warning(message: str) -> None:
+    print_warning(f"warning: {message}")
 
 
 def _subscribe(

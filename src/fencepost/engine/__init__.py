@@ -6,13 +6,14 @@
 - `regions/`: The region index: regions that filters relate events to
 - `storage/`: An index on disk: a manifest, and a folder for each segment
 - `access_paths`: The planner, which chooses the check by which events find each filter
-- `attribute_watch`: attributes that subscriptions name and events do not have, reported once
-- `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
+- `attribute_watch`: attributes that events lack, or whose geometries cannot be used, reported once
+- `batch`: `match_pairs`, `table_of_pairs`: a table of events in, an Arrow table of pairs out
 - `best_matches`: the matches of each event of a table, best first and with their scores
 - `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
   true
 - `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
 - `bulk_loading`: `ColumnSubscriptions`: a table of filters from columns, without parsing
+- `crs_agreement`: `CrsAgreement`: whether geometries have the CRS of a matcher
 - `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
@@ -42,6 +43,7 @@
 - `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
 - `subscription_tables`: `subscription_table`, the subscriptions of a matcher as an Arrow table
 - `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
+- `unit_watch`: `UnitWatch`: reports distances in metres that are compared with degrees
 """
 
 from __future__ import annotations

@@ -1,24 +1,29 @@
-"""`AttributeWatch`: reports attributes that subscriptions name and events do not have.
+"""`AttributeWatch`: reports attributes that events do not have, and geometries that are unusable.
 
-Such subscriptions match nothing, often because a name is misspelt on one side. Each attribute is
-reported once: after a table of events, or after the first `SINGLE_EVENTS` that came one at a time.
-An attribute that only IS NULL asks for may be missing, and is never reported.
+Subscriptions that name a missing attribute match nothing, often because a name is misspelt on one
+side. Each attribute is reported once: after a table of events, or after the first `SINGLE_EVENTS`
+that came one at a time. An attribute that only IS NULL asks for may be missing, and is never
+reported.
+
+Conditions on a geometry that cannot be used are unknown. Each attribute is reported once: after the
+first table, or the first single event, with such a geometry; and once more after a table in which
+no event has a usable one.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
-from fencepost.errors import FencepostWarning, ModelError
+from fencepost.errors import FencepostWarning, GeometryProblem, ModelError
 from fencepost.events.nearest_names import nearest_name, point_columns
-from fencepost.events.table import EventTable
+from fencepost.events.table import EventTable, UnusableGeometries
 
 SINGLE_EVENTS = 1_000
 _MAX_NAMES = 200  # of the events' attributes that are kept for suggestions
 _MAX_SHOWN = 8
-_STACK_LEVEL = 5  # the caller of `Matcher.match` or `Matcher.match_batch`
 
 
 class AttributeWatch:
@@ -32,13 +37,15 @@ class AttributeWatch:
     Attributes
     ----------
     report : callable
-        Receives the message about missing attributes; by default it warns.
+        Receives each message; by default it warns.
     is_stream : bool
         Whether tables are small parts of a stream, whose events count as if they came one by one.
     pending : set of str
         Attributes that subscriptions name, that no event had so far, and that are not yet reported.
     missing : list of str
         Attributes that were reported.
+    unusable : dict of str to int
+        By attribute, how many events had a geometry that cannot be used.
     """
 
     def __init__(self, columns: ColumnRegistry) -> None:
@@ -51,6 +58,8 @@ class AttributeWatch:
         self.is_stream = False
         self.pending: set[str] = set()
         self.missing: list[str] = []
+        self.unusable: dict[str, int] = {}
+        self._unusable_in_all: set[str] = set()  # in all events of a table, which was reported
         self.subscriptions_changed()
 
     def subscriptions_changed(self) -> None:
@@ -108,6 +117,62 @@ class AttributeWatch:
         if missing and len(table):
             raise ModelError(self._message("no event of the table", missing, [*names]))
 
+    def compared(self, unusable: UnusableGeometries) -> UnusableGeometries:
+        """Return the unusable geometries of the attributes that subscriptions compare."""
+        names = self._columns.geometry_attributes() if unusable else ()
+        return {name: problems for name, problems in unusable.items() if name in names}
+
+    def see_unusable(self, unusable: UnusableGeometries, events: int, strict: bool = False) -> None:
+        """Count the geometries of a table that cannot be used, and report them.
+
+        Parameters
+        ----------
+        unusable : mapping
+            See `Pairs.unusable`.
+        events : int
+            Number of events of the table.
+        strict : bool
+            Whether to raise ModelError instead of a report.
+        """
+        messages = []
+        for name, problems in self.compared(unusable).items():
+            is_first = self._count_unusable(name, len(problems))
+            is_new = len(problems) == events and name not in self._unusable_in_all
+            if is_new:
+                self._unusable_in_all.add(name)
+            if is_first or is_new or strict:
+                (row, problem), *_ = problems.items()
+                counts = f"{len(problems):,} of the {events:,} events of the table"
+                place = f"row {row}"
+                messages.append(unusable_geometries_message(name, counts, place, problem))
+        if strict and messages:
+            raise ModelError("; ".join(messages))
+        for message in messages:
+            self.report(message)
+
+    def see_geometries_of_event(self, table: EventTable) -> None:
+        """Look at the geometries of a single event that were read, and report unusable ones."""
+        unusable = table.unusable_geometries()
+        if unusable:
+            self.see_unusable_of_event(
+                {name: next(iter(problems.values())) for name, problems in unusable.items()}
+            )
+
+    def see_unusable_of_event(self, unusable: Mapping[str, GeometryProblem]) -> None:
+        """Count the geometries of a single event that cannot be used, and report them."""
+        for name, problem in unusable.items():
+            if self._count_unusable(name, 1):
+                self.report(
+                    f'the geometry "{name:.60}" of an event cannot be used, so conditions on it '
+                    f"are unknown: {problem}"
+                )
+
+    def _count_unusable(self, name: str, count: int) -> bool:
+        """Count unusable geometries. Return whether these are the first of the attribute."""
+        known = self.unusable.get(name, 0)
+        self.unusable[name] = known + count
+        return not known
+
     def _named(self) -> set[str]:
         storages = [storage for storage in Storage if storage is not Storage.MISSING]
         return self._columns.attributes(*storages)
@@ -137,7 +202,33 @@ def _names_of_rows(table: EventTable) -> Iterable[Iterable[str]]:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, FencepostWarning, stacklevel=_STACK_LEVEL)
+    """Warn at the line of the caller of this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_globals["__name__"].startswith("fencepost.") and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, FencepostWarning, stacklevel=level)
+
+
+def unusable_geometries_message(
+    name: str, counts: str, first_place: str, first_problem: GeometryProblem
+) -> str:
+    """Return what to tell a user about geometries that cannot be used.
+
+    Parameters
+    ----------
+    name : str
+        The attribute.
+    counts : str
+        How many events of how many, such as "3 of the 1,000 events of the table".
+    first_place : str
+        The first event with such a geometry, such as "row 17".
+    first_problem : GeometryProblem
+        Why its geometry cannot be used.
+    """
+    return (
+        f'the geometry "{name:.60}" of {counts} cannot be used, so conditions on it are unknown; '
+        f"the first is {first_place}: {first_problem}"
+    )
 
 
 def missing_attributes_message(

@@ -1,4 +1,4 @@
-"""`match_table` and `match_pairs` match a table of events, in blocks and on several threads."""
+"""`match_pairs` matches a table of events, in blocks and on several threads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.kernel_runner import EventMatches
 from fencepost.engine.snapshot import Snapshot, as_single_array
-from fencepost.errors import ModelError
-from fencepost.events.table import BadRows, EventTable
+from fencepost.errors import GeometryProblem, ModelError
+from fencepost.events.table import BadRows, EventTable, UnusableGeometries
 from fencepost.kernels.match import result_pairs
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Pairs(NamedTuple):
         Where the pairs of each event of `table` end.
     table : EventTable
         Events that could be read.
+    unusable : mapping
+        By attribute, and by row in the source, why geometries of these events cannot be used.
     """
 
     snapshot: Snapshot
@@ -50,6 +52,7 @@ class Pairs(NamedTuple):
     rows: NDArray[np.uint32]
     stops: NDArray[np.int64]
     table: EventTable
+    unusable: UnusableGeometries
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -67,16 +70,8 @@ class Pairs(NamedTuple):
         return as_single_array(self.snapshot.column(column).take(pa.array(rows)))
 
 
-def match_table(
-    matcher: Matcher,
-    snapshot: Snapshot,
-    table: object,
-    threads: int,
-    dead_letters: DeadLetters | None,
-    sort: bool,
-) -> pa.Table:
-    """Match a table of events as `Matcher.match_batch` does."""
-    pairs = match_pairs(matcher, snapshot, table, threads, dead_letters)
+def table_of_pairs(pairs: Pairs, sort: bool) -> pa.Table:
+    """Return the table of `Matcher.match_batch`."""
     distinct, codes = pairs.dictionary_encode()
     ids = pairs.names("id", distinct)
     if sort:
@@ -103,15 +98,20 @@ def match_pairs(
     events = EventTable.read(table, columns.space).without_invalid_text(_text_attributes(columns))
     _reject_events(events.bad, dead_letters)
 
-    def match_block(block: EventTable) -> list[EventMatches]:
-        return list(matcher._engine.by_segment(snapshot, block))
+    def match_block(block: EventTable) -> tuple[list[EventMatches], UnusableGeometries]:
+        matches = list(matcher._engine.by_segment(snapshot, block))
+        return matches, block.unusable_geometries()
 
     if threads == 1:
-        matches_of_blocks = [match_block(block) for block in _blocks(events, threads)]
+        results = [match_block(block) for block in _blocks(events, threads)]
     else:
         with ThreadPoolExecutor(threads) as pool:
-            matches_of_blocks = list(pool.map(match_block, _blocks(events, threads)))
-    return _pairs_by_event(matches_of_blocks, events, snapshot)
+            results = list(pool.map(match_block, _blocks(events, threads)))
+    unusable: dict[str, dict[int, GeometryProblem]] = {}
+    for _, unusable_in_block in results:
+        for name, problems in unusable_in_block.items():
+            unusable.setdefault(name, {}).update(problems)
+    return _pairs_by_event([matches for matches, _ in results], events, snapshot, unusable)
 
 
 def _blocks(events: EventTable, threads: int) -> Iterator[EventTable]:
@@ -122,7 +122,10 @@ def _blocks(events: EventTable, threads: int) -> Iterator[EventTable]:
 
 
 def _pairs_by_event(
-    matches_of_blocks: list[list[EventMatches]], table: EventTable, snapshot: Snapshot
+    matches_of_blocks: list[list[EventMatches]],
+    table: EventTable,
+    snapshot: Snapshot,
+    unusable: UnusableGeometries,
 ) -> Pairs:
     """Merge the matches of all blocks and segments into pairs in the order of the events."""
     sizes = np.zeros(len(table), np.int64)
@@ -147,7 +150,7 @@ def _pairs_by_event(
             )
             first_row += len(segment)
         first_event += len(matches[0][1]) if matches else 0
-    return Pairs(snapshot, events, rows, stops, table)
+    return Pairs(snapshot, events, rows, stops, table, unusable)
 
 
 def _pooled_array(count: int, kind: type[np.generic]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""`match_best_of_table`: the matches of each event of a table, best first and with their scores."""
+"""`table_of_best`: the matches of each event of a table, best first and with their scores."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.engine.batch import RESULT, Pairs, match_pairs
-from fencepost.engine.ranking import check_limits, scores_of_pairs
-from fencepost.engine.snapshot import Snapshot
+from fencepost.engine.batch import RESULT, Pairs
+from fencepost.engine.ranking import scores_of_pairs
 
 if TYPE_CHECKING:
-    from fencepost.engine.matcher import DeadLetters, Matcher
+    from fencepost.engine.matcher import Matcher
 
 SCORED_RESULT = RESULT.append(pa.field("score", pa.float64()))
 
@@ -62,17 +61,8 @@ def rank_pairs(
     return rows, scores[rows]
 
 
-def match_best_of_table(
-    matcher: Matcher,
-    snapshot: Snapshot,
-    table: object,
-    threads: int,
-    dead_letters: DeadLetters | None,
-    limits: MatchLimits,
-) -> pa.Table:
-    """Match a table of events as `Matcher.match_batch` does with limits."""
-    check_limits(limits.top_k, limits.min_score)
-    pairs = match_pairs(matcher, snapshot, table, threads, dead_letters)
+def table_of_best(matcher: Matcher, pairs: Pairs, limits: MatchLimits) -> pa.Table:
+    """Return the table of `Matcher.match_batch` with limits."""
     distinct, codes = pairs.dictionary_encode()
     ids = pairs.names("id", distinct)
     rows, scores = rank_pairs(matcher, pairs, ids, codes, limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -47,10 +47,15 @@ _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
 _FUNCTION_BY_NAME = {function.name: function for function in SpatialFunction}
 
 
+def _read_shapes(geometries: object, _: str) -> Shapes:
+    return Shapes.read_all(geometries)
+
+
 class ColumnSubscriptions:
     """The filters of subscriptions, from the validated arguments of `Matcher.subscribe_columns`.
 
     report_step : called with the name of each step.
+    read_shapes : reads geometries, given with their name for messages.
     """
 
     def __init__(
@@ -63,8 +68,10 @@ class ColumnSubscriptions:
         keywords: Mapping[str, Sequence[Sequence[str]]] | None,
         equals: Mapping[str, Sequence[object]] | None,
         report_step: StepReporter,
+        read_shapes: Callable[[object, str], Shapes] = _read_shapes,
     ) -> None:
         self._columns = columns
+        self._read_shapes = read_shapes
         self._report_step = report_step
         report_step("reading names")
         self._names = _read_names(ids, subscribers)
@@ -155,7 +162,7 @@ class ColumnSubscriptions:
 
     def _add_shapes(self, what: str, geometries: object) -> NDArray[np.int64]:
         """Add geometries. Return their numbers."""
-        shapes = Shapes.read_all(geometries)
+        shapes = self._read_shapes(geometries, what)
         self._check_length(what, shapes)
         outside = shapes.problems_outside(self._columns.space)
         if outside:

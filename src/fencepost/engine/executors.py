@@ -19,7 +19,7 @@ from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.event_columns import encode_events
-from fencepost.engine.decompiler import condition_of
+from fencepost.engine.decompiler import condition_of, geometry_of
 from fencepost.engine.kernel_runner import EventMatches, KernelRunner
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
@@ -90,8 +90,11 @@ class _StatelessEngine(ABC):
 
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Return for each segment the rows that an event matches."""
+        self._segments.crs_agreement.check_event(event.values())
         table = EventTable((event,), space=self._segments.columns.space)
-        return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
+        rows_of_segments = [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
+        self._segments.attribute_watch.see_geometries_of_event(table)
+        return rows_of_segments
 
 
 def _named(names: Sequence[Callable[[int], str]], hits: Sequence[Sequence[int]]) -> Iterable[str]:
@@ -172,10 +175,13 @@ class ReferenceEngine(_StatelessEngine):
 
     def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         columns = self._segments.columns
-        attribute_rows = [
-            Row(event)
-            for event in events.rows(columns.all_attributes(), columns.geometry_attributes())
-        ]
+        geometric = columns.geometry_attributes()
+        attribute_rows = [Row(event) for event in events.rows(columns.all_attributes(), geometric)]
+        for name in geometric:
+            shapes, shape_rows, _ = events.geometries(name)  # reports those that cannot be used
+            if name in events.given:
+                for event, row in zip(attribute_rows, shape_rows.tolist(), strict=True):
+                    event[name] = None if row < 0 else geometry_of(shapes.arrays, row)
         stop_words, space = columns.tokenizer.stop_words, columns.space
         now = self._clock()
         for segment in snapshot:

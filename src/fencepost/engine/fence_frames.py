@@ -55,7 +55,12 @@ class FenceColumns:
 
 
 def read_fence_frame(
-    frame: Any, columns: FenceColumns, space: Space, now: int, bad: BadRows
+    frame: Any,
+    columns: FenceColumns,
+    space: Space,
+    now: int,
+    bad: BadRows,
+    align: Callable[[EventTable, str], EventTable],
 ) -> FenceRows:
     """Read the rows of a table as fences.
 
@@ -68,6 +73,8 @@ def read_fence_frame(
         The time from which a timedelta counts, in nanoseconds since 1970.
     bad : list of (int, str)
         Receives the row and the reason of each row that cannot be a fence.
+    align : callable
+        Returns the table with a column of geometries in the CRS of the matcher.
     """
     events = EventTable.read(frame, space)
     known = list(frame.columns) if is_pandas(frame) else events.column_names
@@ -89,6 +96,7 @@ def read_fence_frame(
     if columns.subscriber is not None:
         subscribers = _read_texts(events, columns.subscriber, "subscriber", reasons, ids)
     expires = _read_expiry(events, columns.expires, expiry_name, now, reasons)
+    events = align(events, geometry_name)
     shapes, shape_rows, problems = events.geometries(geometry_name)
     for row in np.flatnonzero(shape_rows < 0).tolist():
         problem = problems.get(row)

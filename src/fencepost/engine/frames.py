@@ -21,6 +21,7 @@ from fencepost.engine.segment_manager import id_in_use_message
 from fencepost.engine.subscriptions import bad_rows_error
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable, arrow_table, is_pandas
+from fencepost.geometry.space import OtherCrs, OtherCrsName
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import DeadLetters, Matcher
@@ -33,11 +34,16 @@ def subscribe_frame(
     columns: FenceColumns,
     replace: bool,
     dead_letters: DeadLetters | None,
+    other_crs: OtherCrs,
 ) -> int:
     """Add a subscription for each geometry of a table, as `Matcher.subscribe_frame` does."""
     bad: DeadLetters = []
     space = matcher._columns.space
-    fences = read_fence_frame(frame, columns, space, matcher._clock(), bad)
+
+    def align(table: EventTable, name: str) -> EventTable:
+        return matcher.view().crs_agreement.align(table, [name], other_crs, "the fences")
+
+    fences = read_fence_frame(frame, columns, space, matcher._clock(), bad, align)
     fences = drop_repeated_ids(fences, bad)
     with matcher._segments.lock:
         ids_in_use = set() if replace else matcher._segments.ids_in_use(fences.ids)
@@ -73,6 +79,7 @@ def match_frame(
     y: str | None,
     column: str,
     strict: bool,
+    crs: OtherCrsName,
     limits: MatchLimits | None,
     score_column: str,
 ) -> Any:
@@ -98,11 +105,12 @@ def match_frame(
             )
     if x is not None and y is not None:
         events = events.with_points(x, y)
+        matcher.view().unit_watch.see_point_columns(x, y)
     if limits is None:
-        matches = matcher.match_batch(events, sort=True, strict=strict)
+        matches = matcher.match_batch(events, sort=True, strict=strict, crs=crs)
     else:
         matches = matcher.match_batch(
-            events, strict=strict, top_k=limits.top_k, min_score=limits.min_score
+            events, strict=strict, crs=crs, top_k=limits.top_k, min_score=limits.min_score
         )
     rows = matches.column("event").to_numpy()
     ids = matches.column("subscription")

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
-from fencepost.engine.attribute_watch import AttributeWatch
-from fencepost.engine.batch import match_table
-from fencepost.engine.best_matches import MatchLimits, match_best_of_table
+from fencepost.engine.batch import match_pairs, table_of_pairs
+from fencepost.engine.best_matches import MatchLimits, table_of_best
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
+from fencepost.engine.crs_agreement import CrsAgreement
 from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
@@ -60,7 +60,7 @@ from fencepost.events.event_attributes import attributes
 from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.geometry.space import Space, SpaceName
+from fencepost.geometry.space import OtherCrs, OtherCrsName, Space, SpaceName, parse_other_crs
 
 DeadLetters = list[tuple[int, str]]
 
@@ -131,7 +131,9 @@ class Matcher:
         self._segments.load(segments)
         self._view = SegmentView(self._segments, columns, self._clock)
         self._engine = self._index.engine(self._segments, self._clock)
-        self._attribute_watch = AttributeWatch(columns)
+        self._attribute_watch = self._segments.attribute_watch
+        self._unit_watch = self._segments.unit_watch
+        self._unit_watch.subscriptions_changed()
         scorer = ReferenceScorer if self.index == "reference" else SegmentScorer
         self._scorer: Scorer = scorer(columns, self._clock)
 
@@ -261,6 +263,7 @@ class Matcher:
         equals: Mapping[str, Sequence[object]] | None = None,
         subscribers: Sequence[str | int] | pa.Array | None = None,
         progress: bool = False,
+        crs: OtherCrsName = OtherCrs.REFUSE,
     ) -> None:
         """Add many subscriptions from columns, without parsing expressions.
 
@@ -287,6 +290,9 @@ class Matcher:
             Owner of each subscription. Defaults to the ids.
         progress : bool
             Whether to show a progress bar on standard error.
+        crs : {"refuse", "transform"}
+            What happens to geometries that declare another CRS than the matcher's, as in
+            `match_batch`.
 
         Raises
         ------
@@ -299,14 +305,24 @@ class Matcher:
         of one column whose metadata name the encoding. A row takes about 90 bytes if it has
         keywords and no other condition than `S_INTERSECTS` with such a box.
         """
+        other = parse_other_crs(crs)
         # The lock is held from the start, because reading the arguments registers columns.
         with (
             self._segments.lock,
             progress_steps("Subscribing", progress) as report_step,
         ):
             columns = self._columns.copy()
+            agreement = CrsAgreement(columns, self._attribute_watch)
             subscriptions = ColumnSubscriptions(
-                columns, ids, subscribers, regions, within, keywords, equals, report_step
+                columns,
+                ids,
+                subscribers,
+                regions,
+                within,
+                keywords,
+                equals,
+                report_step,
+                lambda geometries, what: agreement.read_shapes(geometries, other, what),
             )
             ids_in_use = self._segments.ids_in_use(subscriptions.ids)
             if ids_in_use:
@@ -331,6 +347,7 @@ class Matcher:
         expires: Expiry = None,
         replace: bool = False,
         dead_letters: DeadLetters | None = None,
+        crs: OtherCrsName = OtherCrs.REFUSE,
     ) -> int:
         """Add a subscription for each geometry of a table.
 
@@ -367,6 +384,9 @@ class Matcher:
         dead_letters : list, optional
             List that receives (row, reason) for each row that cannot be used; the other rows are
             added. Without this list, one bad row makes the call raise and nothing is added.
+        crs : {"refuse", "transform"}
+            What happens to geometries that declare another CRS than the matcher's, as in
+            `match_batch`.
 
         Returns
         -------
@@ -395,7 +415,9 @@ class Matcher:
             relation, space=space, distance=distance, attribute=attribute, where=where
         )
         columns = FenceColumns(id, geometry, x, y, subscriber, expires)
-        return subscribe_frame(self, frame, fence, columns, replace, dead_letters)
+        return subscribe_frame(
+            self, frame, fence, columns, replace, dead_letters, parse_other_crs(crs)
+        )
 
     def _add_segment(self, segment: Segment, columns: ColumnRegistry) -> None:
         """Add a segment whose checks refer to a copy of the columns; the caller holds the lock."""
@@ -484,6 +506,7 @@ class Matcher:
 
     def _changed(self, changes: Changes) -> None:
         self._attribute_watch.subscriptions_changed()
+        self._unit_watch.subscriptions_changed()
         listeners = self._view.listeners()
         if not listeners:
             self._engine.on_changes(changes)
@@ -559,12 +582,12 @@ class Matcher:
         if top_k is not None or min_score is not None:
             check_limits(top_k, min_score)
             event_values = self._view.event_values(event)
-            if self._attribute_watch.pending:
-                self._attribute_watch.see_event(event_values.attributes)
+            if self._attribute_watch.pending or self._unit_watch.is_due:
+                self._see_event(event_values.attributes)
             return [id for id, _ in self._rank(event_values, top_k, min_score)]
         values = attributes(event)
-        if self._attribute_watch.pending:
-            self._attribute_watch.see_event(values)
+        if self._attribute_watch.pending or self._unit_watch.is_due:
+            self._see_event(values)
         return sorted(self._engine.ids(values))
 
     def rank(
@@ -624,9 +647,15 @@ class Matcher:
             Attributes of the event; an attribute that is absent is null.
         """
         values = attributes(event)
+        if self._attribute_watch.pending or self._unit_watch.is_due:
+            self._see_event(values)
+        return sorted(self._engine.subscribers(values))
+
+    def _see_event(self, values: Mapping[str, object]) -> None:
         if self._attribute_watch.pending:
             self._attribute_watch.see_event(values)
-        return sorted(self._engine.subscribers(values))
+        if self._unit_watch.is_due:
+            self._unit_watch.see_table(EventTable((values,), space=self._columns.space))
 
     def match_batch(
         self,
@@ -636,6 +665,7 @@ class Matcher:
         *,
         sort: bool = False,
         strict: bool = False,
+        crs: OtherCrsName = OtherCrs.REFUSE,
         top_k: int | None = None,
         min_score: float | None = None,
     ) -> pa.Table:
@@ -649,12 +679,19 @@ class Matcher:
             Number of threads that divide the rows among them.
         dead_letters : list, optional
             List that receives (row, reason) for each event that cannot be read; the other events
-            are matched. Without this list, a bad row makes the call raise.
+            are matched. Without this list, a bad row makes the call raise. An event with a
+            geometry that cannot be used is matched by its other attributes, so it is not in this
+            list.
         sort : bool
             Whether to sort the ids within each event. Sorting adds 20 to 50 % to the time.
         strict : bool
-            Whether an attribute that subscriptions name, and that no event of the table has, is an
-            error. Otherwise it is a `FencepostWarning`, once for each attribute.
+            Whether it is an error if no event of the table has an attribute that subscriptions
+            name, or if a geometry that they compare cannot be used. Otherwise it is a
+            `FencepostWarning`, once for each attribute.
+        crs : {"refuse", "transform"}
+            What happens to geometries that declare another CRS than the matcher's: the call raises,
+            or their coordinates are transformed, which needs `pip install 'fencepost[crs]'`.
+            `docs/distances.md` says which declarations are read.
         top_k : int, optional
             Return at most this many matches of each event, those with the highest scores.
         min_score : float, optional
@@ -671,18 +708,26 @@ class Matcher:
         ------
         ModelError
             If events cannot be read and `dead_letters` is not given; the message names the rows.
-            If `strict` is true, and no event has some attribute.
+            If `strict` is true, and no event has some attribute, or a geometry cannot be used.
+            If geometries have another CRS, and `crs` is "refuse".
         """
         events = EventTable.read(table, self._columns.space)
+        events = self._segments.crs_agreement.align_events(events, parse_other_crs(crs))
         if strict:
             self._attribute_watch.require_all(events)
         elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
-        snapshot = self._segments.snapshot()
-        if top_k is None and min_score is None:
-            return match_table(self, snapshot, events, threads, dead_letters, sort)
-        limits = MatchLimits(top_k, min_score)
-        return match_best_of_table(self, snapshot, events, threads, dead_letters, limits)
+        if self._unit_watch.is_due:
+            self._unit_watch.see_table(events)
+        has_limits = top_k is not None or min_score is not None
+        if has_limits:
+            check_limits(top_k, min_score)
+        pairs = match_pairs(self, self._segments.snapshot(), events, threads, dead_letters)
+        if pairs.unusable:
+            self._attribute_watch.see_unusable(pairs.unusable, len(pairs.table), strict)
+        if has_limits:
+            return table_of_best(self, pairs, MatchLimits(top_k, min_score))
+        return table_of_pairs(pairs, sort)
 
     def match_frame(
         self,
@@ -692,6 +737,7 @@ class Matcher:
         y: str | None = None,
         column: str = "subscription",
         strict: bool = False,
+        crs: OtherCrsName = OtherCrs.REFUSE,
         top_k: int | None = None,
         min_score: float | None = None,
         score_column: str = "score",
@@ -708,6 +754,8 @@ class Matcher:
             Name of the new column, which has the ids of the subscriptions.
         strict : bool
             As in `match_batch`.
+        crs : {"refuse", "transform"}
+            As in `match_batch`. The geometries of the result are not transformed.
         top_k : int, optional
             Return at most this many matches of each event, those with the highest scores.
         min_score : float, optional
@@ -733,7 +781,7 @@ class Matcher:
         a  13.3  52.5         west
         """
         limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
-        return match_frame(self, frame, x, y, column, strict, limits, score_column)
+        return match_frame(self, frame, x, y, column, strict, crs, limits, score_column)
 
     def explain(self, event: object, id: str | int) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.
@@ -783,12 +831,14 @@ class Matcher:
                 paths[name] += count
         return {
             "space": self.space.value,
+            "crs": None if self._columns.crs is None else self._columns.crs.name,
             "subscriptions": len(self),
             "segments": len(snapshot),
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "stop_words": len(self.stop_words),
             "attributes_not_found": self.attributes_not_found(),
+            "unusable_geometries": dict(self._attribute_watch.unusable),
             "bytes": sum(segment.nbytes for segment in snapshot),
             **self._engine.stats(),
         }
@@ -797,11 +847,12 @@ class Matcher:
         """Return the attributes that subscriptions name, and that were reported as missing."""
         return sorted(self._attribute_watch.missing)
 
-    def report_missing_attributes_to(self, listener: Callable[[str], None]) -> None:
-        """Give messages about attributes that no event has to a function, instead of warning.
+    def send_warnings_to(self, listener: Callable[[str], None]) -> None:
+        """Give messages about attributes of events to a function, instead of warning.
 
-        Tables are then taken as parts of a stream: a message comes after many events, not after
-        each table.
+        They are about attributes that no event has, and about geometries that cannot be used.
+        Tables are then taken as parts of a stream: that no event has an attribute is said after
+        many events, not after each table.
         """
         self._attribute_watch.report = listener
         self._attribute_watch.is_stream = True

@@ -36,7 +36,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.engine.attribute_watch import AttributeWatch
 from fencepost.engine.columns.column_registry import ColumnRegistry
+from fencepost.engine.crs_agreement import CrsAgreement
 from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.memtable import INITIAL_CAPACITY, Memtable, MemtableView
@@ -45,6 +47,7 @@ from fencepost.engine.segment import Segment, SegmentReader, merge_segments, nam
 from fencepost.engine.segment_builder import NOT_DELETED, build
 from fencepost.engine.snapshot import Snapshot, as_single_array
 from fencepost.engine.subscriptions import Subscription, id_text
+from fencepost.engine.unit_watch import UnitWatch
 from fencepost.errors import ModelError
 
 MAX_MEMTABLE_ROWS = 512  # every event visits each subscription there
@@ -67,6 +70,12 @@ class SegmentManager:
         Held during each change.
     event_sampler : EventSampler
         Samples events for the planner.
+    attribute_watch : AttributeWatch
+        Reports what is wrong with the attributes of events.
+    crs_agreement : CrsAgreement
+        Compares the CRS of geometries with that of the matcher.
+    unit_watch : UnitWatch
+        Reports distances in metres that are compared with degrees.
     max_memtable_rows, max_small_rows : int
         See the constants of these names.
     """
@@ -76,6 +85,9 @@ class SegmentManager:
         self.lock = threading.RLock()
         self._clock = clock
         self.event_sampler = EventSampler()
+        self.attribute_watch = AttributeWatch(columns)
+        self.crs_agreement = CrsAgreement(columns, self.attribute_watch)
+        self.unit_watch = UnitWatch(columns, self.attribute_watch, self.snapshot)
         self.max_memtable_rows = MAX_MEMTABLE_ROWS
         self.max_small_rows = MAX_SMALL_ROWS
         self._segments: list[Segment] = []

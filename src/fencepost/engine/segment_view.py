@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
 from fencepost.engine.columns.column_registry import ColumnRegistry
+from fencepost.engine.crs_agreement import CrsAgreement
 from fencepost.engine.decompiler import condition_of
 from fencepost.engine.executors import Clock, condition_of_row
 from fencepost.engine.explain.explanation import condition_text
@@ -20,6 +21,7 @@ from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
 from fencepost.engine.subscriptions import compile_condition
+from fencepost.engine.unit_watch import UnitWatch
 from fencepost.events.event_attributes import attributes
 from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import Filter
@@ -53,6 +55,16 @@ class SegmentView:
     def lock(self) -> threading.RLock:
         """Held while subscriptions change."""
         return self._segments.lock
+
+    @property
+    def crs_agreement(self) -> CrsAgreement:
+        """Compares the CRS of geometries with that of the matcher."""
+        return self._segments.crs_agreement
+
+    @property
+    def unit_watch(self) -> UnitWatch:
+        """Reports distances in metres that are compared with degrees."""
+        return self._segments.unit_watch
 
     def snapshot(self) -> Snapshot:
         """Return the current segments."""

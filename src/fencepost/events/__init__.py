@@ -5,6 +5,7 @@
 - `event_values`: `EventValues`, the attributes of one event, with each geometry read once
 - `feature_tables`: GeoJSON Features in tables, and their attributes as columns
 - `nearest_names`: which of several names may be meant, and which are those of coordinates
+- `table_crs`: `declared_crs`, the CRS that columns of geometries declare
 - `table`: `EventTable`, the events of a table or of a publication, with each value read once
 - `times`: instants as integers of nanoseconds since 1970, read from text and values
 - `tokenizer`: `Tokenizer`, the words of a text that keywords are compared with

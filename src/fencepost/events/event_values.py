@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fencepost.errors import GeometryError, ModelError
+from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.events import value_types
 from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.geometry.prepared_shapes import Shapes
@@ -53,6 +53,16 @@ class EventValues:
                 self._shapes[name] = read_shape(self.get(name), self.space)
         return self._shapes[name]
 
+    def unusable_geometries(self) -> dict[str, GeometryProblem]:
+        """Return by attribute why the geometries that were read so far cannot be used."""
+        shapes = self._shapes or {}
+        found = {
+            name: _read_shape(self.get(name), self.space)
+            for name, shape in shapes.items()
+            if shape is None
+        }
+        return {name: why for name, why in found.items() if isinstance(why, GeometryProblem)}
+
 
 def none_if_missing(value: object) -> object:
     """Return the value of an attribute, or None if it counts as missing."""
@@ -63,10 +73,19 @@ def none_if_missing(value: object) -> object:
 
 def read_shape(value: object, space: Space = Space.PLANAR) -> Shapes | None:
     """Read a geometry; return None if the value is no usable geometry of the space."""
+    shape = _read_shape(value, space)
+    return shape if isinstance(shape, Shapes) else None
+
+
+def _read_shape(value: object, space: Space) -> Shapes | GeometryProblem | None:
+    """Read a geometry, or return why it cannot be used; None if the value is no geometry at all."""
     if value is None or isinstance(value, (int, float)):
         return None
     try:
         shape = Shapes.read_one(value)
-    except (GeometryError, ModelError):
-        return None
-    return None if len(shape.rows_outside(space)) else shape
+    except GeometryError as error:
+        return error.problems[0]
+    except ModelError as error:
+        return GeometryProblem(0, str(error))
+    outside = shape.problems_outside(space)
+    return outside[0] if outside else shape

@@ -34,6 +34,11 @@ def point_columns(names: Sequence[str]) -> tuple[str, str] | None:
     return (longitude, latitude) if longitude and latitude else None
 
 
+def are_lon_lat(x: str, y: str) -> bool:
+    """Return whether two names are those of longitude and latitude, not only of x and y."""
+    return x.lower() in _LONGITUDES[:-1] and y.lower() in _LATITUDES[:-1]
+
+
 def _first_of(candidates: Sequence[str], names: Sequence[str]) -> str | None:
     lower = {name.lower(): name for name in names}
     return next((lower[name] for name in candidates if name in lower), None)

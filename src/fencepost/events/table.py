@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +23,24 @@ from fencepost.events.event_attributes import Row, attributes, row_attributes
 from fencepost.events.event_values import EventValues
 from fencepost.events.feature_tables import attribute_columns
 from fencepost.events.nearest_names import nearest_name
+from fencepost.events.table_crs import crs_of_values, crs_of_wkb_column, declared_crs
 from fencepost.events.times import parse_instants
 from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
+from fencepost.geometry.crs import Crs, Transformation
 from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.any_format import read_geometries
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import shapely_as_geoarrow, with_geoarrow_types
 from fencepost.geometry.readers.geojson_columns import geojson_values, is_geojson
+from fencepost.geometry.readers.raw_shapes import MISSING_REASON
 from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
 """Row and reason of each row that is no event."""
+
+UnusableGeometries: TypeAlias = Mapping[str, Mapping[int, GeometryProblem]]
+"""By attribute, and by source row, why the geometries of events cannot be used."""
 
 _NO_TABLE = (
     "give an Arrow table, a DataFrame, a FeatureCollection or a list of events, each a mapping or "
@@ -51,7 +58,7 @@ class Geometries(NamedTuple):
     rows : int64 array
         The row of `shapes` of each event; -1 if the event has no usable geometry.
     problems : dict of int to GeometryProblem
-        By event, why its geometry cannot be used.
+        By event, why its geometry cannot be used. An event without a geometry has no problem.
     """
 
     shapes: Shapes
@@ -76,6 +83,10 @@ class EventTable:
         Source row and reason of each row that is no event.
     space : Space
         The coordinate space of geometries.
+    declared_crs : mapping of str to Crs
+        The CRS of columns that declare one, as they were read; parts of the table do not have it.
+    given : set of str
+        Columns of geometries that were given by `with_geometries`, not read from values.
     """
 
     def __init__(
@@ -91,6 +102,8 @@ class EventTable:
         self.source_rows = np.arange(self._size) if source_rows is None else source_rows
         self.bad: BadRows = bad or []
         self.space = space
+        self.declared_crs: Mapping[str, Crs] = {}
+        self.given: frozenset[str] = frozenset()
         self._lock = threading.RLock()
         self._columns: dict[str, pa.Array | None] = {}
         self._values: dict[tuple[str, bool], Sequence[object]] = {}
@@ -104,7 +117,8 @@ class EventTable:
         Raises
         ------
         ModelError
-            If the source as a whole is no table of events. A row that is no event joins `bad`.
+            If the source as a whole is no table of events, or if it declares a CRS that cannot be
+            read. A row that is no event joins `bad`.
         """
         if isinstance(source, EventTable):
             if source.space is not space:
@@ -114,6 +128,12 @@ class EventTable:
                 )
             return source
         arrow = _as_arrow(source)
+        table = cls._read(source, arrow, space)
+        table.declared_crs = declared_crs(source if arrow is None or is_pandas(source) else arrow)
+        return table
+
+    @classmethod
+    def _read(cls, source: object, arrow: pa.Table | None, space: Space) -> EventTable:
         if arrow is not None:
             if len(set(arrow.column_names)) < arrow.num_columns:
                 raise ModelError("two columns of the table have the same name; rename one of them")
@@ -183,6 +203,7 @@ class EventTable:
             assert self._arrow is not None
             rows = self._arrow.slice(start, min(count, self._size - start))
         part = EventTable(rows, self.source_rows[start : start + count], space=self.space)
+        part.given = self.given
         with self._lock:
             cached = [*self._geometries.items()]
         part._geometries = {name: g.slice(start, len(part)) for name, g in cached}
@@ -209,6 +230,7 @@ class EventTable:
                 or [self._arrow.slice(0, 0)]
             )
         part = EventTable(chosen, self.source_rows[kept], space=self.space)
+        part.given = self.given
         new_rows = {row: k for k, row in enumerate(kept.tolist())}
         for name, (shapes, rows, problems) in self._geometries.items():
             kept_problems = {
@@ -249,6 +271,8 @@ class EventTable:
         rows = self._arrow if self._rows is None else self._rows
         assert rows is not None
         table = EventTable(rows, self.source_rows, space=self.space)
+        table.declared_crs = self.declared_crs
+        table.given = self.given.union(columns)
         table._geometries = {**self._geometries, **columns}
         return table
 
@@ -377,12 +401,56 @@ class EventTable:
                 self._geometries[name] = self._read_geometries(name)
             return self._geometries[name]
 
-    def _read_geometries(self, name: str) -> Geometries:
+    def unusable_geometries(self) -> UnusableGeometries:
+        """Return why geometries cannot be used, of the columns that were read as geometries."""
+        with self._lock:
+            columns = [*self._geometries.items()]
+        return {
+            name: {int(self.source_rows[row]): why for row, why in sorted(column.problems.items())}
+            for name, column in columns
+            if column.problems
+        }
+
+    def crs(self, name: str) -> Crs | None:
+        """Return the CRS that a column declares, or that SRIDs of its values name.
+
+        Raises
+        ------
+        ModelError
+            If the values have several SRIDs.
+        """
+        if name in self.given:
+            return None
+        if name in self.declared_crs:
+            return self.declared_crs[name]
+        what = f"the column {name!r:.60}"
+        if self._arrow is None:
+            return crs_of_values(self.values(name), what)
+        if name not in self._arrow.column_names:
+            return None
+        return crs_of_wkb_column(self._arrow.column(name), what)
+
+    def transformed(self, transformations: Mapping[str, Transformation]) -> EventTable:
+        """Return the events with columns of geometries whose coordinates are transformed."""
+        if not transformations:
+            return self
+        table = self.with_geometries(
+            {name: self._read_geometries(name, to) for name, to in transformations.items()}
+        )
+        table.bad = self.bad
+        return table
+
+    def _read_geometries(self, name: str, transform: Transformation | None = None) -> Geometries:
+        def read(values: object) -> Shapes:
+            if transform is None:
+                return Shapes.read(values)
+            return Shapes.lay_out(transform(read_geometries(values)))
+
         if self._arrow is not None and name in self._arrow.column_names:
             named = with_geoarrow_types(self._arrow.select([name]), (name,))
             array = _plain_array(named.column(0))
             if _is_geometric(array.type):
-                return self._usable(Shapes.read(array), np.arange(self._size))
+                return self._usable(read(array), np.arange(self._size))
         values = self.values(name, geometric=True)
         # A number is no problem: an attribute may hold numbers in some events.
         rows = [
@@ -390,7 +458,7 @@ class EventTable:
             for row, value in enumerate(values)
             if not isinstance(value, int | float) and not is_missing(value)
         ]
-        return self._usable(Shapes.read([values[row] for row in rows]), np.array(rows, np.int64))
+        return self._usable(read([values[row] for row in rows]), np.array(rows, np.int64))
 
     def _usable(self, shapes: Shapes, events: NDArray[np.int64]) -> Geometries:
         """Return the usable geometries among `shapes`, whose row k belongs to event events[k]."""
@@ -399,7 +467,11 @@ class EventTable:
         usable[[problem.row for problem in outside]] = False
         rows = np.full(self._size, -1, np.int64)
         rows[events] = np.where(usable, np.arange(len(shapes)), -1)
-        problems = {int(events[p.row]): p for p in (*shapes.problems, *outside)}
+        problems = {
+            int(events[problem.row]): problem
+            for problem in (*shapes.problems, *outside)
+            if problem.reason != MISSING_REASON
+        }
         return Geometries(shapes, rows, problems)
 
     # Rows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from fencepost.formats.json_elements import (
 )
 from fencepost.formats.line_batches import MAX_BATCH_ROWS, Line, line_batches, too_long_reason
 from fencepost.formats.parquet_files import ParquetRows
+from fencepost.geometry.crs import Crs
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ class EventFile:
         The member `crs` of that column's metadata; empty if absent.
     names : sequence of str
         The names of all columns of a table, whether or not they are read; else empty.
+    declared_crs : mapping of str to Crs
+        The CRS of columns that declare one.
     """
 
     name: str
@@ -108,6 +111,7 @@ class EventFile:
     geometry: str | None
     crs: dict[str, Any]
     names: Sequence[str] = ()
+    declared_crs: Mapping[str, Crs] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Batch]:
         return self.batches
@@ -157,7 +161,9 @@ def read_events(
     if kind in (Format.PARQUET, Format.GEOPACKAGE):
         file = ParquetRows(path) if kind is Format.PARQUET else GeoPackageRows(path, layer)
         tables = _table_batches(file, columns, on_dead_letter)
-        return EventFile(name, file.rows, tables, file.geometry, file.crs, file.names)
+        return EventFile(
+            name, file.rows, tables, file.geometry, file.crs, file.names, file.declared_crs
+        )
     total, batches = json_batches(path, name, kind, on_dead_letter)
     return EventFile(name, total, batches, None, {})
 

@@ -19,6 +19,7 @@ from fencepost.formats.feature_writer import features, json_text
 from fencepost.formats.file_formats import name_advice
 from fencepost.formats.file_matching import Progress, repeated_id_message
 from fencepost.formats.json_elements import InvalidRowError
+from fencepost.geometry.crs import Transformation
 from fencepost.geometry.space import Space
 
 
@@ -60,6 +61,7 @@ def subscribe_fences(
     options: FenceOptions,
     on_dead_letter: DeadLetterHandler,
     progress: Progress,
+    transformation: Transformation | None = None,
 ) -> int:
     """Add the features of a file as subscriptions, each of which is a fence. Return their number.
 
@@ -68,6 +70,8 @@ def subscribe_fences(
     added = 0
     for batch in file:
         values = features(batch, np.arange(len(batch)), file.geometry)
+        if transformation is not None:
+            values = _transformed(values, transformation)
         rows: list[dict[str, object]] = []
         numbers: list[int] = []  # of each of `rows` in the batch
         bad: DeadLetters = []
@@ -115,6 +119,21 @@ def _id(feature: dict[str, Any], name: str | None, row: int) -> object:
     if properties[name] is None:
         raise InvalidRowError(f"its {name}, which --id names, is null; give it a value")
     return properties[name]
+
+
+def _transformed(
+    all_features: list[dict[str, Any]], transformation: Transformation
+) -> list[dict[str, Any]]:
+    """Return features with transformed geometries."""
+    found = [feature["geometry"] for feature in all_features if feature.get("geometry")]
+    shapes = np.array([shapely.geometry.shape(geometry) for geometry in found], object)
+    moved = iter(shapely.transform(shapes, transformation.points, interleaved=False).tolist())
+    return [
+        {**feature, "geometry": shapely.geometry.mapping(next(moved))}
+        if feature.get("geometry")
+        else feature
+        for feature in all_features
+    ]
 
 
 def _geometry(feature: dict[str, Any]) -> object:

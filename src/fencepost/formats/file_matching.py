@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,12 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.engine import AttributeWatch, MatchLimits, match_pairs, rank_pairs
+from fencepost.engine.attribute_watch import unusable_geometries_message
 from fencepost.engine.matcher import DeadLetters, Matcher
+from fencepost.errors import GeometryProblem
+from fencepost.events.table import EventTable, UnusableGeometries
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
 from fencepost.formats.feature_writer import json_text
 from fencepost.formats.match_files import Matches, NullSink, Sink
 from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow
+from fencepost.geometry.space import OtherCrs
 
 Progress = Callable[[int], None]
 _INITIAL_ROWS = 100
@@ -36,15 +40,18 @@ class MatchTotals:
     ----------
     attributes_not_found : list of str
         Attributes that subscriptions name, and that no event had.
-    warning : str
-        What to tell the user about them; empty if there are none.
+    unusable_geometries : dict of str to int
+        By attribute, how many events had a geometry that cannot be used.
+    warnings : list of str
+        What to tell the user about both.
     """
 
     events: int = 0
     matches: int = 0
     seconds: float = 0.0
     attributes_not_found: list[str] = field(default_factory=list)
-    warning: str = ""
+    unusable_geometries: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
@@ -97,15 +104,18 @@ def match_file(
     threads: int,
     progress: Progress,
     limits: MatchLimits | None = None,
+    other_crs: OtherCrs = OtherCrs.REFUSE,
 ) -> MatchTotals:
     """Match the events of a file and write the matches to a sink, in the order of the events.
 
     The matches of an event are ordered by id or, with limits, best first, with scores. This thread
     reads and writes. Parts of a batch are matched in `threads` other threads, or in this one if
     `threads` is 1. The size of parts adapts so that the matches of a part fit in memory.
+    Geometries of another CRS than the matcher's are refused, or transformed; those that are written
+    are not.
     """
     started = time.perf_counter()
-    run = _MatchRun(matcher, file.name, sink, on_dead_letter, limits)
+    run = _MatchRun(matcher, file, sink, on_dead_letter, limits, other_crs)
     if threads == 1:
         for batch in file:
             for part in run.parts(batch):
@@ -114,18 +124,20 @@ def match_file(
     else:
         _match_in_threads(run, file, threads, progress)
     sink.close()
-    if run.totals.events:
-        run.totals.attributes_not_found = sorted(run.watch.pending)
-        run.totals.warning = run.watch.message(f"no event of {file.name}", file.names)
+    run.sum_up(file.names)
     run.totals.seconds = time.perf_counter() - started
     return run.totals
 
 
 class _PartResult(NamedTuple):
-    """The matches of a part, its bad rows, and the number of matches before limits."""
+    """The matches of a part, its bad rows, and the number of matches before limits.
+
+    unusable : see `Pairs`, by row of the part.
+    """
 
     matches: Matches
     bad: DeadLetters
+    unusable: UnusableGeometries
     unlimited_count: int
 
 
@@ -158,17 +170,22 @@ class _MatchRun:
     def __init__(
         self,
         matcher: Matcher,
-        name: str,
+        file: EventFile,
         sink: Sink,
         on_dead_letter: DeadLetterHandler,
         limits: MatchLimits | None,
+        other_crs: OtherCrs,
     ) -> None:
-        self._matcher, self._name, self._sink = matcher, name, sink
+        self._matcher, self._name, self._sink = matcher, file.name, sink
+        self._crs_agreement = matcher.view().crs_agreement
+        self._unit_watch = matcher.view().unit_watch
+        self._declared_crs, self._other_crs = file.declared_crs, other_crs
         self._on_dead_letter, self._limits = on_dead_letter, limits
         self._snapshot = matcher.view().snapshot()
         self._rows = _INITIAL_ROWS
         self.totals = MatchTotals()
-        self.watch = AttributeWatch(matcher.view().columns)
+        self._watch = AttributeWatch(matcher.view().columns)
+        self._first_unusable: dict[str, tuple[str, GeometryProblem]] = {}  # with its place
 
     def parts(self, batch: Batch) -> Iterator[Batch]:
         """Split a batch into parts, sized by the number of matches of earlier parts."""
@@ -181,11 +198,17 @@ class _MatchRun:
     def match(self, part: Batch) -> _PartResult:
         """Return the matches of a part, in order, and its bad rows."""
         bad: DeadLetters = []
-        pairs = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
-        if self.watch.pending:
-            self.watch.see(pairs.table)
+        events = EventTable.read(part.events, self._matcher.space)
+        events.declared_crs = self._declared_crs
+        events = self._crs_agreement.align_events(events, self._other_crs, self._name)
+        if self._unit_watch.is_due:
+            self._unit_watch.see_table(events)
+        pairs = match_pairs(self._matcher, self._snapshot, events, 1, bad)
+        if self._watch.pending:
+            self._watch.see(pairs.table)
         if self._limits is None and isinstance(self._sink, NullSink):
-            return _PartResult(Matches(pairs.events, _NO_STRINGS, _NO_STRINGS), bad, len(pairs))
+            matches = Matches(pairs.events, _NO_STRINGS, _NO_STRINGS)
+            return _PartResult(matches, bad, pairs.unusable, len(pairs))
         subscription_rows, codes = pairs.dictionary_encode()
         ids = pairs.names("id", subscription_rows)
         scores = None
@@ -197,7 +220,7 @@ class _MatchRun:
         chosen = pa.array(codes[rows])
         subscribers = pairs.names("subscriber", subscription_rows)
         matches = Matches(pairs.events[rows], ids.take(chosen), subscribers.take(chosen), scores)
-        return _PartResult(matches, bad, len(pairs))
+        return _PartResult(matches, bad, pairs.unusable, len(pairs))
 
     def finish(self, part: Batch, result: _PartResult) -> None:
         """Write the matches and dead letters of a part, and adapt the size of parts."""
@@ -207,7 +230,29 @@ class _MatchRun:
             self._on_dead_letter(DeadLetter(self._name, int(part.rows[row]), reason, raw, line))
         if len(result.matches.events):
             self._sink.write(part, result.matches)
+        for name, problems in self._watch.compared(result.unusable).items():
+            counts = self.totals.unusable_geometries
+            counts[name] = counts.get(name, 0) + len(problems)
+            (row, problem), *_ = problems.items()
+            place = f"row {part.rows[row]}" if part.lines is None else f"line {part.lines[row]}"
+            self._first_unusable.setdefault(name, (place, problem))
         self.totals.events += len(part) - len(result.bad)
         self.totals.matches += len(result.matches.events)
         matches_per_event = max(result.unlimited_count / len(part), 1e-9)
         self._rows = int(np.clip(_MAX_PAIRS / matches_per_event, 1, _MAX_ROWS))
+
+    def sum_up(self, names: Sequence[str]) -> None:
+        """Add to the totals what is wrong with the events of the file.
+
+        names : names of all columns of the file, whether or not they were read.
+        """
+        totals = self.totals
+        if not totals.events:
+            return
+        totals.attributes_not_found = sorted(self._watch.pending)
+        if totals.attributes_not_found:
+            totals.warnings.append(self._watch.message(f"no event of {self._name}", names))
+        for name, (place, problem) in self._first_unusable.items():
+            count = totals.unusable_geometries[name]
+            counts = f"{count:,} of the {totals.events:,} events of {self._name}"
+            totals.warnings.append(unusable_geometries_message(name, counts, place, problem))

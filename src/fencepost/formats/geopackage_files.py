@@ -21,6 +21,7 @@ from fencepost.formats.dead_letters import DeadLetterHandler
 from fencepost.formats.file_formats import STDIN, name_advice, open_input
 from fencepost.formats.line_batches import MAX_BATCH_ROWS
 from fencepost.formats.parquet_files import name_geometry_encodings, readable_batches
+from fencepost.geometry.crs import Crs, parse_crs
 
 _GEOMETRY = "geometry"
 _KEY = "OGC_FID"  # as pyogrio calls a key without a name
@@ -46,6 +47,8 @@ class GeoPackageRows:
         The name of the geometry; None if the layer has no geometries.
     crs : dict
         The member `crs` of GeoParquet's metadata: empty for WGS 84, else unknown.
+    declared_crs : dict of str to Crs
+        The CRS of the geometry, if the layer has one.
 
     Raises
     ------
@@ -76,6 +79,10 @@ class GeoPackageRows:
         geometries = [] if self.geometry is None else [self.geometry]
         self.names = [info["fid_column"] or _KEY, *fields, *geometries]
         self.crs: dict[str, Any] = {} if info["crs"] in _LON_LAT else {"crs": None}
+        crs = parse_crs(info["crs"])
+        self.declared_crs: dict[str, Crs] = {}
+        if crs is not None and self.geometry is not None:
+            self.declared_crs[self.geometry] = crs
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
         """Yield tables of at most MAX_BATCH_ROWS rows, of some columns or of all."""

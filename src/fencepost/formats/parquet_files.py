@@ -17,14 +17,18 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError
 from fencepost.events.arrow_text import split_invalid_utf8
 from fencepost.events.feature_tables import columns_to_read
+from fencepost.events.table_crs import declared_crs, geo_metadata, parse_declaration
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.file_formats import STDIN, open_input, read_error
 from fencepost.formats.line_batches import MAX_BATCH_ROWS
+from fencepost.geometry.crs import LON_LAT, Crs
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import (
     GEOMETRY_EXTENSION_PREFIXES,
     wrap_as_geoarrow,
 )
+
+_PROJJSON_KEY = "projjson:"  # before the key of the file's metadata that has the CRS
 
 
 class ParquetRows:
@@ -40,6 +44,9 @@ class ParquetRows:
         The names of the columns.
     geometry : str or None
         The primary geometry column of GeoParquet.
+    declared_crs : dict of str to Crs
+        The CRS of columns that declare one: in the metadata of GeoParquet or GeoArrow, or by
+        Parquet's types GEOMETRY and GEOGRAPHY.
     """
 
     def __init__(self, path: str) -> None:
@@ -60,6 +67,24 @@ class ParquetRows:
         self._geo = geo_metadata(schema, self.name)
         self.geometry: str | None = self._geo.get("primary_column")
         self._column_metadata: dict[str, Any] = self._geo.get("columns", {}).get(self.geometry, {})
+
+        self.declared_crs = {**self._crs_of_native_columns(), **declared_crs(schema)}
+
+    def _crs_of_native_columns(self) -> dict[str, Crs]:
+        """Return the CRS of columns of the types GEOMETRY and GEOGRAPHY."""
+        found = {}
+        for number in range(len(self._file.schema)):
+            column = self._file.schema.column(number)
+            kind = json.loads(column.logical_type.to_json())
+            if kind.get("Type") in ("Geometry", "Geography"):
+                declared = kind.get("crs") or LON_LAT
+                if isinstance(declared, str) and declared.startswith(_PROJJSON_KEY):
+                    key = declared.removeprefix(_PROJJSON_KEY).encode()
+                    declared = (self._file.metadata.metadata or {}).get(key)
+                crs = parse_declaration(column.path, declared)
+                if crs is not None:
+                    found[column.path] = crs
+        return found
 
     @property
     def crs(self) -> dict[str, Any]:
@@ -129,25 +154,6 @@ def _raw(row: pa.Table) -> str:
             for name, column in named
         )
     )
-
-
-def geo_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
-    """Return the GeoParquet metadata of a file; empty for plain Parquet."""
-    text = (schema.metadata or {}).get(b"geo")
-    if text is None:
-        return {}
-    try:
-        geo = json.loads(text)
-        columns = geo["columns"]
-        if not all(isinstance(columns[name]["encoding"], str) for name in columns):
-            raise ValueError("an encoding is no string")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FencepostError(
-            f"the metadata `geo` of {name} is not that of GeoParquet ({error!r:.80}); "
-            "write the file again"
-        ) from None
-    metadata: dict[str, Any] = geo
-    return metadata
 
 
 def name_geometry_encodings(batch: pa.RecordBatch, geo: dict[str, Any]) -> pa.Table:

@@ -3,6 +3,7 @@
 No geometry with bad coordinates or rings passes beyond this package.
 
 - `readers/`: readers of WKB, WKT, GeoJSON, Arrow columns and Shapely geometries into flat arrays
+- `crs`: `Crs`, a coordinate reference system as data declare it; transformations between them
 - `prepared_shapes`: `Shapes`, geometries that are cleaned, validated and laid out for the kernels
 - `relation`: `Relation`, the eight exclusive relations of two geometries, and DE-9IM matrices
 - `space`: `Space`, a plane, or longitude and latitude on the WGS84 ellipsoid

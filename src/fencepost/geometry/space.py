@@ -1,4 +1,7 @@
-"""`Space`: the coordinate space, a plane, or longitude and latitude on the WGS84 ellipsoid."""
+"""`Space`: the coordinate space, a plane, or longitude and latitude on the WGS84 ellipsoid.
+
+`OtherCrs` says what happens to coordinates of another reference system; see `geometry.crs`.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,24 @@ def parse_space(name: object) -> Space:
         return Space(name)  # type: ignore[arg-type]
     except ValueError:
         raise ModelError(f"space must be one of {', '.join(Space)}; saw {name!r:.40}") from None
+
+
+class OtherCrs(StrEnum):
+    """What happens to geometries whose CRS is not that of a matcher."""
+
+    REFUSE = "refuse"
+    TRANSFORM = "transform"  # their coordinates are transformed
+
+
+OtherCrsName: TypeAlias = OtherCrs | Literal["refuse", "transform"]
+
+
+def parse_other_crs(name: object) -> OtherCrs:
+    """Return what `crs=` asks for. Raise ModelError if it is neither."""
+    try:
+        return OtherCrs(name)  # type: ignore[arg-type]
+    except ValueError:
+        raise ModelError(f"crs must be one of {', '.join(OtherCrs)}; saw {name!r:.40}") from None
 
 
 OUTSIDE_WGS84 = (

@@ -117,15 +117,21 @@ class TableEngine:
 
     def ids(self, event: Attributes) -> Iterable[str]:
         """Return the ids of the subscriptions that an event matches."""
+        values = self._values(event)
         with self._segments.lock:
             self._catch_up()
-            return self._table.match(self._values(event))
+            ids = self._table.match(values)
+        self._segments.attribute_watch.see_unusable_of_event(values.unusable_geometries())
+        return ids
 
     def subscribers(self, event: Attributes) -> Iterable[str]:
         """Return the subscribers whose subscriptions an event matches."""
+        values = self._values(event)
         with self._segments.lock:
             self._catch_up()
-            return self._table.match_interfaces(self._values(event))
+            subscribers = self._table.match_interfaces(values)
+        self._segments.attribute_watch.see_unusable_of_event(values.unusable_geometries())
+        return subscribers
 
     def _values(self, event: Attributes) -> EventValues:
         columns = self._segments.columns
@@ -134,7 +140,9 @@ class TableEngine:
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Return for each segment the rows that an event matches."""
         table = EventTable((event,), space=self._segments.columns.space)
-        return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
+        rows_of_segments = [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
+        self._segments.attribute_watch.see_geometries_of_event(table)
+        return rows_of_segments
 
     def by_segment(self, snapshot: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         """Yield for each segment the rows that the events match, and where each event's end."""

@@ -7,6 +7,7 @@ from enum import IntEnum
 from fencepost.cql2 import ast
 from fencepost.events.tokenizer import DEFAULT_TOKENIZER, Tokenizer
 from fencepost.filters.checks import Column, ColumnKind
+from fencepost.geometry.crs import Crs
 from fencepost.geometry.space import Space
 
 
@@ -45,6 +46,8 @@ class ColumnRegistry:
         Splits texts of events and keywords of subscriptions into words.
     space : Space
         The coordinate space of geometries.
+    crs : Crs or None
+        With a planar space, the CRS of geometries, once some have declared it.
     size : int
         Number of columns.
     """
@@ -54,6 +57,7 @@ class ColumnRegistry:
     ) -> None:
         self.tokenizer = tokenizer
         self.space = space
+        self.crs: Crs | None = None
         self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)
         self._numbers: dict[Column, int] = {}
         self.size = 0
@@ -105,12 +109,14 @@ class ColumnRegistry:
         """Return a copy, to which later columns are not added."""
         copy = ColumnRegistry(self.tokenizer, self.space)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
+        copy.crs = self.crs
         copy._numbers = dict(self._numbers)
         copy.size = self.size
         return copy
 
     def register_all(self, other: ColumnRegistry) -> None:
-        """Register the columns that were added to a copy of this registry."""
+        """Register the columns that were added to a copy of this registry, and take its CRS."""
+        self.crs = self.crs or other.crs
         for rows in other.by_storage:
             for column in rows:
                 self.register(column)

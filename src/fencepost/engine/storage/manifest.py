@@ -19,6 +19,7 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.errors import IndexingError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Column, ColumnKind
+from fencepost.geometry.crs import parse_crs
 from fencepost.geometry.space import Space
 
 FORMAT = 12
@@ -87,13 +88,16 @@ class Manifest(_Strict, frozen=True, kw_only=True):
     segments: list[SegmentEntry]
     version: Annotated[int, Meta(ge=1)] | None = None
     router: Name | None = None
+    crs: str | None = None  # of a planar space, once geometries have declared it
     crc32: Checksum | None = None  # of the bytes before this field; `encode_manifest` writes it
 
     def event_columns(self) -> ColumnRegistry:
         """Return the columns of events that the subscriptions compare."""
-        return columns_of(
+        columns = columns_of(
             (entry for entries in self.columns for entry in entries), self.stop_words, self.space
         )
+        columns.crs = parse_crs(self.crs)
+        return columns
 
 
 class _Format(Struct):
@@ -122,6 +126,7 @@ def build_manifest(
         segments=list(entries),
         version=version,
         router=router,
+        crs=None if columns.crs is None else columns.crs.definition,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import shapely
 
+from fencepost.geometry.crs import srid_of
 from fencepost.geometry.readers.geojson import read_mappings
 from fencepost.geometry.readers.raw_shapes import ONE_CHAIN, POINTS, RawShapes, UncheckedGeometry
 from fencepost.geometry.readers.shapely_objects import parse_one_wkt, read_unchecked_shapely
@@ -67,6 +68,8 @@ def read_unchecked(value: object) -> UncheckedGeometry | None:
         if isinstance(value, str):
             value = parse_one_wkt(value)
         elif isinstance(value, bytes):
+            if srid_of(value):  # which is compared with that of the matcher
+                return None
             return _raw_to_unchecked(read_wkb((value,)))
         return read_unchecked_shapely(value) if isinstance(value, shapely.Geometry) else None
     except Exception:  # the reader of all formats finds the reason

@@ -42,7 +42,7 @@ class ExpressionSubscriptions:
 
     def __init__(self, space: SpaceName) -> None:
         self.matcher = Matcher(space)
-        self.matcher.report_missing_attributes_to(_logger.warning)
+        self.matcher.send_warnings_to(_logger.warning)
         self._payloads: dict[str, Any] = {}
         self._owners: dict[str, str] = {}
 

@@ -18,6 +18,7 @@ from mkdocs.structure.files import File, Files
 from tools.site import command_line, http, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
+# What is made for a page, below what its file says.
 GENERATED: dict[str, Callable[[], str]] = {
     "reference/command-line.md": command_line.render,
     "reference/http.md": http.render,
@@ -31,9 +32,7 @@ _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add generated pages, notebooks, and every document and module that a page links to."""
-    for uri, render in GENERATED.items():
-        files.append(File.generated(config, uri, content=render()))
+    """Add notebooks, and every document and module that a page links to."""
     for notebook in sorted(ROOT.glob("docs/**/*.ipynb")):
         uri = _site_uri(str(notebook.relative_to(ROOT)))
         files.append(File.generated(config, uri, content=notebooks.render(notebook)))
@@ -59,8 +58,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point links at pages of the site."""
+    """Add what is generated for a page, and point its links at pages of the site."""
     uri = page.file.src_uri
+    if uri in GENERATED:
+        markdown = f"{markdown}\n{GENERATED[uri]()}"
     path = uri if (ROOT / uri).is_file() else f"docs/{uri}"
     folder = posixpath.dirname(uri)
 

@@ -43,6 +43,12 @@ def replace_file(path: Path, content: bytes, *, durable: bool, mode: int = 0o666
         file.write(content)
 
 
+def remove_unfinished_files(path: Path) -> None:
+    """Remove files that killed writers left beside a file. No writer may be at work."""
+    for temporary in path.parent.glob(f".{path.name}.*"):
+        temporary.unlink(missing_ok=True)
+
+
 def sync_folder(path: Path) -> None:
     """Synchronise a folder, so that the names in it survive a crash of the machine."""
     handle = os.open(path, os.O_RDONLY)

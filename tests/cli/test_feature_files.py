@@ -81,12 +81,12 @@ class TestFences:
     )
     def test_every_relation(self, relation: str) -> None:
         is_near = relation in {"S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE", "S_ALLWITHIN"}
-        distance = ["--distance", 2.5] if is_near else []
+        distance = ["--distance", 250_000] if is_near else []
         fences = index_of("--relation", relation.lower(), "--id", "name", *distance)
-        expected = Matcher(space="planar")
+        expected = Matcher()
         for zone in ZONES:
             text = shapely.geometry.shape(zone["geometry"]).wkt
-            bound = ", 2.5" if is_near else ""
+            bound = ", 250000" if is_near else ""
             expected.subscribe(zone["properties"]["name"], f"{relation}(geometry, {text}{bound})")
         for text in ("POINT (1 1)", "POINT (4 3)", "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"):
             event = {"geometry": text}
@@ -124,10 +124,12 @@ class TestFences:
         write_zones(features)
         assert index_of("--relation", "S_INTERSECTS").ids() == ["1", "31", "a"]
 
-    def test_metres(self) -> None:
-        options = ["--relation", "S_DWITHIN", "--distance", 200_000, "--id", "name"]
-        fences = index_of(*options, "--space", "wgs84")
-        assert fences.match({"geometry": "POINT (5 2)"}) == ["south"]
+    def test_metres_and_the_unit_of_the_plane(self) -> None:
+        options = ["--relation", "S_DWITHIN", "--id", "name", "--distance"]
+        at = {"geometry": "POINT (5 2)"}
+        assert index_of(*options, 200_000).match(at) == ["south"]
+        assert index_of(*options, 1, "--space", "planar").match(at) == ["south"]
+        assert index_of(*options, 1).match(at) == []
 
     def test_dead_letters(self) -> None:
         def feature(geometry: object, **properties: object) -> dict[str, Any]:
@@ -198,7 +200,7 @@ class TestCsv:
 
     def test_fences_of_points(self) -> None:
         Path("ports.csv").write_text("port,lon,lat\na,1,1\nb,9,9\n")
-        options = ["--relation", "S_DWITHIN", "--distance", 2, "--x", "lon", "--y", "lat"]
+        options = ["--relation", "S_DWITHIN", "--distance", 200_000, "--x", "lon", "--y", "lat"]
         fences = index_of(*options, "--id", "port", file="ports.csv")
         assert fences.match({"geometry": "POINT (9 8)"}) == ["b"]
 
@@ -247,5 +249,5 @@ class TestGeoPackage:
 
 
 def subscription() -> str:
-    Path("near.csv").write_text('id,expression\nnear,"S_DWITHIN(geometry, POINT(1 1), 2)"\n')
+    Path("near.csv").write_text('id,expression\nnear,"S_DWITHIN(geometry, POINT(1 1), 300000)"\n')
     return "near.csv"

@@ -196,11 +196,11 @@ class TestIndex:
 
     def test_dump_says_which_options_the_index_was_built_with(self) -> None:
         Path("stop.txt").write_text("the\n")
-        options = ["--space", "wgs84", "--stop-words", "stop.txt"]
+        options = ["--space", "planar", "--stop-words", "stop.txt"]
         assert run("index", "hail.csv", "--out", "far.index", *options).exit_code == 0
         dumped = run("index", "--dump", "far.index")
         assert len(lines(dumped.stdout)) == 2
-        assert "--space wgs84 and --stop-words with the 1 stop words" in dumped.stderr
+        assert "--space planar and --stop-words with the 1 stop words" in dumped.stderr
 
     def test_an_index_without_subscriptions(self) -> None:
         Path("none.csv").write_text("id,expression\n")
@@ -386,21 +386,21 @@ WORDS = """\
 id,expression,subscriber
 storm,"A_CONTAINS(text, ('storm'))",anna
 both,"A_CONTAINS(text, ('the storm', 'hail'))",ben
-harbour,"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(geometry, BBOX(0, 0, 6, 8))",
+harbour,"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(geometry, BBOX(9.9, 53.5, 10, 53.6))",
 late,wind > 20 AND at > TIMESTAMP('2020-01-01T00:00:00Z'),
 """
 MESSAGES = [
-    {"id": "a", "text": "Hail storm tonight", "geometry": "POINT (6 8)"},
+    {"id": "a", "text": "Hail storm tonight", "geometry": "POINT (10 53.6)"},
     {"id": "b", "text": "storm", "wind": 25, "at": "2030-01-01T00:00:00Z"},
     {"id": "c", "text": "a calm day"},
-    {"id": "d", "text": ["storm", "hail"], "geometry": "POINT (3 4)"},
+    {"id": "d", "text": ["storm", "hail"], "geometry": "POINT (9.95 53.55)"},
     {"id": "e", "text": "The storm", "geometry": "nonsense"},
 ]
 
 
 def best(events: list[Any], **limits: Any) -> list[tuple[object, ...]]:
     """Return the ranking of each event by `Matcher.rank`."""
-    matcher = Matcher(space="planar")
+    matcher = Matcher()
     for row in csv.DictReader(WORDS.splitlines()):
         matcher.subscribe(row["id"], row["expression"])
     return [
@@ -511,7 +511,7 @@ class TestRanking:
     def test_tables(self) -> None:
         """Columns that scores do not depend on may hold values that Python cannot represent."""
         far = pa.array([2**62, None], pa.timestamp("us"))
-        point = shapely.Point(6, 8)
+        point = shapely.Point(10, 53.6)
         columns = {"text": ["Hail storm", "storm"], "wind": [25, 25], "at": far, "other": far}
         shapes = {"geometry": pa.array([point.wkb, None])}
         pq.write_table(pa.table({**columns, **shapes}), "far.parquet")
@@ -522,11 +522,11 @@ class TestRanking:
         match = ["match", "far.parquet", "--subscriptions", "words.csv", "--min-score", 0]
         assert ranking(lines(run(*match).stdout)) == best(events)
         assert run(*match, "--out", "m.geojson").exit_code == 0
-        frame = geopandas.GeoDataFrame({"text": ["hail storm"]}, geometry=[shapely.Point(6, 8)])
+        frame = geopandas.GeoDataFrame({"text": ["hail storm"]}, geometry=[shapely.Point(10, 53.6)])
         frame.to_parquet("native.parquet", geometry_encoding="geoarrow")
         match[1] = "native.parquet"
         assert ranking(lines(run(*match).stdout)) == best(
-            [{"text": "hail storm", "geometry": "POINT (6 8)"}]
+            [{"text": "hail storm", "geometry": "POINT (10 53.6)"}]
         )
 
     def test_subscriptions_without_words_and_places(self) -> None:
@@ -557,7 +557,7 @@ class TestRanking:
         Path("many-events.ndjson").write_text("".join(json.dumps(e) + "\n" for e in events))
         pq.write_table(pa.Table.from_pylist(events), "many.parquet")
         assert run("index", "many.ndjson", "--out", "many.index").exit_code == 0
-        matcher = Matcher(space="planar")
+        matcher = Matcher()
         matcher.subscribe_many(rows)
         wanted = [
             (number, id, score)
@@ -630,7 +630,7 @@ class TestSpace:
         Path("at.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def test_an_index_keeps_its_space(self) -> None:
-        done = run("index", "near.csv", "--out", "near.index", "--space", "wgs84")
+        done = run("index", "near.csv", "--out", "near.index")
         assert done.exit_code == 3
         assert "line 3" in done.stderr
         assert "antimeridian" in done.stderr
@@ -645,26 +645,26 @@ class TestSpace:
 
     def test_without_an_index(self) -> None:
         match = ["match", "at.ndjson", "--subscriptions", "near.csv"]
-        rows = lines(run(*match, "--space", "wgs84").stdout)
+        rows = lines(run(*match).stdout)
         assert [row["event_id"] for row in rows] == ["a"]
-        assert len(lines(run(*match).stdout)) == 6  # in degrees, all events are near both
+        plane = ["--space", "planar"]
+        assert len(lines(run(*match, *plane).stdout)) == 6  # in degrees, all are near both
         expression = ["--expression", "S_DWITHIN(geometry, POINT(-179.95 1), 12000)"]
         explain = ["explain", "at.ndjson", "--row", 1, *expression]
-        assert run(*explain).exit_code == 0
-        assert run(*explain, "--space", "wgs84").exit_code == 4
-        [planned] = json.loads(
-            run("explain", "--plan", *expression, "--space", "wgs84", "--json").stdout
-        )["filters"]
+        assert run(*explain, *plane).exit_code == 0
+        assert run(*explain).exit_code == 4
+        [planned] = json.loads(run("explain", "--plan", *expression, "--json").stdout)["filters"]
         assert planned["path"] == "box"
         constant = ["explain", "--simplify", "-e", "S_DWITHIN(POINT(0 0), POINT(1 0), 5)", "--json"]
-        assert json.loads(run(*constant).stdout)["never_matches"] is False
-        assert json.loads(run(*constant, "--space", "wgs84").stdout)["never_matches"] is True
+        assert json.loads(run(*constant, *plane).stdout)["never_matches"] is False
+        assert json.loads(run(*constant).stdout)["never_matches"] is True
 
     def test_not_beside_an_index(self, index: Path) -> None:
         for command in (["match", "events.ndjson"], ["explain", "{}", "storm"]):
-            result = run(*command, "--index", index, "--space", "wgs84")
-            assert result.exit_code == 2
-            assert "keeps the space" in result.stderr
+            for space in ("wgs84", "planar"):
+                result = run(*command, "--index", index, "--space", space)
+                assert result.exit_code == 2
+                assert "keeps the space" in result.stderr
 
 
 class TestRefusals:
@@ -804,7 +804,7 @@ class TestExplain:
             result = run("explain", "--plan", "storm", *place)
             assert result.exit_code == 0
             assert "expected from subscriptions)" in result.stdout
-        matcher = Matcher(space="planar")
+        matcher = Matcher()
         matcher.subscribe("of k", "kind = 'k' AND n > 1")
         matcher.match_batch([{"kind": "other", "n": 2}] * 1000, sort=True)
         matcher.reindex()

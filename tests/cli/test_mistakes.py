@@ -151,7 +151,7 @@ COMMANDS = {
     f"index zones.geojson --relation T_AFTER {X}": "there is no relation 'T_AFTER' of geometries; "
     "docs/language.md lists the functions",
     f"index zones.geojson --relation S_DWITHIN {X}": "S_DWITHIN compares a distance; give one with "
-    "--distance, in the unit of the coordinates or, with --space wgs84, in metres",
+    "--distance, in metres or, with --space planar, in the unit of the coordinates",
     f"index zones.geojson --relation S_DWITHIN --distance -1 {X}": "--distance is -1.0; give a "
     "number of 0 or more",
     f"index zones.geojson --relation S_DWITHIN --distance nan {X}": "--distance is nan; give a "

@@ -72,7 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A map of the demonstration's city, and the data that it should show."""
     rng = np.random.default_rng(3)
     subscriptions, events = city.make_subscriptions(rng), city.make_events(rng)
-    matcher = Matcher(space="planar")
+    matcher = Matcher()
     matcher.subscribe_many([{"id": s.id, "expression": s.expression} for s in subscriptions])
     rows = matcher.match_batch(events, sort=True).to_pylist()
     pairs = [(events[row["event"]]["id"], row["subscription"]) for row in rows]
@@ -91,11 +91,13 @@ def test_the_map_has_all_subscriptions_events_and_matches(made: dict[str, Any]) 
     assert shown == made["pairs"]
     for s, row in zip(made["subscriptions"], data["subscriptions"], strict=True):
         area = data["areas"][row[2]]
-        circle = Point(area[:2]).buffer(area[2]) if s.kind == "rider" else None
-        if circle is None:
-            assert np.abs(np.array(area) - np.array(s.area.exterior.coords[:-1])).max() < 0.06
+        if s.kind == "rider":
+            assert area == [s.geometry.x, s.geometry.y, s.reach_m]
         else:
-            assert circle.hausdorff_distance(s.area) < 0.2
+            assert area == [list(at) for at in s.geometry.exterior.coords[:-1]]
+    for event, row in zip(made["events"], data["events"], strict=True):
+        if event["kind"] != "warning":
+            assert row[2] == [event["geometry"].x, event["geometry"].y]
     districts = {row[2] for row in data["subscriptions"] if row[1] == "reader"}
     assert len(districts) <= city.DISTRICTS
 

@@ -127,3 +127,12 @@ def test_a_folder_that_cannot_be_synced(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(IndexingError, match="Input/output error"):
             matcher.save(folder)
     assert Matcher.open(folder).match({"n": 1}) == ["new", "old"]
+
+
+def test_the_next_save_removes_an_unfinished_manifest(tmp_path: Path) -> None:
+    matcher = Matcher()
+    matcher.subscribe("old", "n = 1")
+    matcher.save(tmp_path)
+    (tmp_path / ".manifest.json.0123456789abcdef").write_text("{")  # as a killed process leaves it
+    matcher.save(tmp_path)
+    assert [name for name in os.listdir(tmp_path) if "manifest" in name] == ["manifest.json"]

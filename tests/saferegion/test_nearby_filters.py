@@ -9,7 +9,7 @@ import pytest
 
 import fencepost as fp
 from fencepost import SafeRegions
-from fencepost.geometry.space import SpaceName
+from fencepost.geometry import SpaceName
 from fencepost.saferegion import safe_regions
 
 END = "2999-01-01T00:00:00Z"

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 
 import fencepost as fp
-from fencepost.geometry.space import SpaceName
+from fencepost.geometry import SpaceName
 from fencepost.papers.events import GreedyRectangles
 
 _OGC = "INTERSECTS DISJOINT EQUALS TOUCHES WITHIN CONTAINS OVERLAPS CROSSES"

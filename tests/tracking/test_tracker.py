@@ -16,7 +16,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.errors import ModelError
-from fencepost.geometry.space import SpaceName
+from fencepost.geometry import SpaceName
 from fencepost.tracking.checkpoint_json import from_json, to_json
 
 DEPOT = "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))"

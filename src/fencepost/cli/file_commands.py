@@ -108,7 +108,9 @@ Relation = Annotated[
 Distance = Annotated[
     float | None,
     typer.Option(
-        "--distance", help="Distance of fences with S_DWITHIN and the like; needs --relation."
+        "--distance",
+        help="Distance of fences with S_DWITHIN and the like, in metres or, with --space planar, "
+        "in the unit of the coordinates; needs --relation.",
     ),
 ]
 FenceId = Annotated[
@@ -203,7 +205,7 @@ def index(
       fencepost index zones.gpkg --relation S_WITHIN --where "kind = 'hail'" --out zones.index
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
       fencepost index subscriptions.csv --out hail.index --stop-words english.txt
-      fencepost index subscriptions.csv --out hail.index --space wgs84
+      fencepost index floor-plan.geojson --relation S_WITHIN --out floor.index --space planar
       fencepost index --verify hail.index
       fencepost index --dump hail.index > subscriptions.ndjson
 
@@ -611,7 +613,7 @@ def explain(
       fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
       fencepost explain '{"wind": 20}' --expression "wind > 30"
       fencepost explain '{"t": "The cat"}' -e "A_CONTAINS(t, ('a cat'))" --stop-words en.txt
-      fencepost explain '{"g": "POINT(5 60)"}' -e "S_DWITHIN(g, POINT(6 60), 900)" --space wgs84
+      fencepost explain '{"g": "POINT(5 60)"}' -e "S_DWITHIN(g, POINT(6 60), 900)"
       fencepost explain --simplify storm-7 --index hail.index
       fencepost explain --simplify --expression "wind > 30 AND wind > 20"
       fencepost explain --plan storm-7 --index hail.index

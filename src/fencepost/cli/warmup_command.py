@@ -48,7 +48,7 @@ def warmup(
     started = time.perf_counter()
     processes = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     kernels = "the kernels of the demonstration" if demo else "all kernels"
-    minutes = "a minute" if demo else "two minutes"
+    minutes = "a minute and a half" if demo else "two minutes"
     word = "process" if processes == 1 else "processes"
     typer.echo(
         f"Loading {kernels} in {processes} {word}, and compiling those that are missing:"

@@ -48,7 +48,8 @@ class Detector:
         The maximum number of live members; an event counts once for each part it can take. Beyond
         it, the members that expire next are dropped. No limit if left out.
     space : {"wgs84", "planar"}
-        The space of the coordinates. Distances are in their unit, or in metres on the ellipsoid.
+        The space of the coordinates. With "wgs84", the default, they are longitude and latitude,
+        and distances are metres on the ellipsoid; with "planar", distances are in their unit.
     max_detections : int, optional
         The maximum number of detections of a composite that one event completes, so that a
         composite of many unrelated members cannot block the others. No limit if left out.
@@ -69,9 +70,10 @@ class Detector:
     ...     within_s=600,
     ... )])
     >>> noon = {"time": "2024-05-01T12:00:00Z"}
-    >>> d.push({"id": "t7", "kind": "taxi", "geometry": "POINT (0 0)", **noon})
+    >>> d.push({"id": "t7", "kind": "taxi", "geometry": "POINT (13.40 52.52)", **noon})
     []
-    >>> [detection] = d.push({"id": "r1", "kind": "rider", "geometry": "POINT (30 40)", **noon})
+    >>> rider = {"id": "r1", "kind": "rider", "geometry": "POINT (13.405 52.521)"}
+    >>> [detection] = d.push({**rider, **noon})
     >>> detection.members
     {'taxi': 't7', 'rider': 'r1'}
     """

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.demo.city import SIDE_M, CitySubscription
+from fencepost.demo.city import CORNER, METRES_PER_DEGREE, SIDE_M, CitySubscription
 
 _WARNING, _TAXI, _POST, _QUIET, _INK = "#d1495b", "#e8a33d", "#2e86ab", "#c9ced6", "#2b2d42"
-
+_LAND, _BORDER = "#fbfbfc", "#9aa5b1"
+_MARGIN_M = 550  # outlines of storms and of riders' areas reach so far beyond the city
 
 Pairs = Sequence[tuple[str, str]]
 """Ids of an event and of a subscription that it matches."""
@@ -26,86 +27,135 @@ Pairs = Sequence[tuple[str, str]]
 def draw(
     path: Path, subscriptions: list[CitySubscription], events: list[dict[str, Any]], pairs: Pairs
 ) -> None:
-    """Draw the city to a PNG file."""
+    """Draw the city to a PNG file, with degrees at the border and a scale in metres."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
-    from matplotlib.collections import PolyCollection
 
-    figure, axes = plt.subplots(figsize=(10, 10.6))
+    figure, axes = plt.subplots(figsize=(10, 10.8))
+    _draw_frame(axes)
+    axes.set_title(_title(subscriptions, events, pairs), fontsize=14, pad=12)
     matched_events = {event for event, _ in pairs}
-    matched_ids = {subscription for _, subscription in pairs}
-
-    def outlines(drawn: list[CitySubscription], **style: Any) -> None:
-        rings = [np.asarray(s.area.exterior.coords) for s in drawn]
-        axes.add_collection(PolyCollection(rings, **style))
-
-    readers = [s for s in subscriptions if s.kind == "reader"]
-    riders = [s for s in subscriptions if s.kind == "rider"]
-    outlines(readers, facecolors="none", edgecolors="#9aa5b1", linewidths=0.8)
-    outlines(riders, facecolors="#e8a33d18", edgecolors="#e8a33d66", linewidths=0.6)
-    storms = [e for e in events if e["kind"] == "warning"]
-    for storm in storms:
-        hit = storm["id"] in matched_events
-        axes.fill(
-            *np.asarray(storm["geometry"].exterior.coords).T,
-            facecolor="#d1495b22" if hit else "none",
-            edgecolor=_WARNING if hit else _QUIET,
-            linewidth=0.9,
-        )
-    for hit in (False, True):
-        warehouses = [
-            s for s in subscriptions if s.kind == "warehouse" and (s.id in matched_ids) == hit
-        ]
-        colour = _WARNING if hit else _INK
-        outlines(warehouses, facecolors=colour, edgecolors="white", linewidths=0.4)
-    for kind, colour, marker in (("taxi", _TAXI, "o"), ("post", _POST, "^")):
-        for hit in (False, True):
-            points = [
-                e["geometry"]
-                for e in events
-                if e["kind"] == kind and (e["id"] in matched_events) == hit
-            ]
-            axes.scatter(
-                [p.x for p in points],
-                [p.y for p in points],
-                s=18 if hit else 4,
-                c=colour if hit else _QUIET,
-                marker=marker,
-                linewidths=0.3 if hit else 0,
-                edgecolors="white",
-                zorder=4 if hit else 1,
-                label=f"{kind} that matched ({len(points)})" if hit else None,
-            )
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles, _ = axes.get_legend_handles_labels()
-    handles += [
-        Patch(facecolor="#d1495b22", edgecolor=_WARNING, label="storm warning that matched"),
-        Patch(facecolor=_WARNING, label="warehouse with a match"),
-        Patch(facecolor=_INK, label="warehouse without a match"),
-        Patch(facecolor="#e8a33d18", edgecolor="#e8a33d", label="area of a taxi rider"),
-        Line2D([], [], color="#9aa5b1", label="districts of readers"),
-    ]
+    matched_subscriptions = {subscription for _, subscription in pairs}
+    handles = _draw_points(axes, events, matched_events)
+    handles += _draw_areas(axes, subscriptions, events, matched_events, matched_subscriptions)
     axes.legend(
         handles=handles,
         loc="upper center",
-        bbox_to_anchor=(0.5, 0),
+        bbox_to_anchor=(0.5, -0.045),
         ncols=3,
         frameon=False,
         fontsize=10,
+        columnspacing=2,
     )
-    axes.set(
-        xlim=(-60, SIDE_M + 60),
-        ylim=(-60, SIDE_M + 60),
-        aspect="equal",
-        title=_title(subscriptions, events, pairs),
-    )
-    axes.set_axis_off()
     figure.savefig(path, dpi=110, bbox_inches="tight")
     plt.close(figure)
+
+
+def _draw_frame(axes: Any) -> None:
+    """Set the part of the earth that is shown, and mark degrees and a kilometre."""
+    from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+    far_corner = CORNER + SIDE_M / METRES_PER_DEGREE
+    margin = _MARGIN_M / METRES_PER_DEGREE
+    (west, south), (east, north) = CORNER - margin, far_corner + margin
+    per_lon, per_lat = METRES_PER_DEGREE
+    axes.set(xlim=(west, east), ylim=(south, north), aspect=per_lat / per_lon, facecolor=_LAND)
+    for axis, hemisphere in ((axes.xaxis, "E"), (axes.yaxis, "N")):
+        axis.set_major_locator(MultipleLocator(0.02))
+        axis.set_major_formatter(FuncFormatter(lambda x, _, name=hemisphere: f"{x:.2f}° {name}"))
+    axes.tick_params(length=3, color=_BORDER, labelsize=9, labelcolor="#596273")
+    axes.spines[:].set_color(_BORDER)
+    x, y = CORNER + (SIDE_M - 1_000, -0.65 * _MARGIN_M) / METRES_PER_DEGREE
+    ends = np.array([x, x + 1_000 / per_lon])
+    axes.plot(ends, [y, y], color=_INK, linewidth=2.5, solid_capstyle="butt")
+    axes.annotate(
+        "1 km", (ends[0], y), (-5, 0), textcoords="offset points", ha="right", va="center"
+    )
+
+
+def _draw_points(axes: Any, events: list[dict[str, Any]], matched: set[str]) -> list[Any]:
+    """Draw taxis and posts, those that matched larger and in colour. Return legend entries."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for kind, colour, marker in (("taxi", _TAXI, "o"), ("post", _POST, "^")):
+        for hit in (False, True):
+            drawn = [e for e in events if e["kind"] == kind and (e["id"] in matched) == hit]
+            points = axes.scatter(
+                [e["geometry"].x for e in drawn],
+                [e["geometry"].y for e in drawn],
+                s=20 if hit else 4,
+                c=colour if hit else _QUIET,
+                marker=marker,
+                linewidths=0.4 if hit else 0,
+                edgecolors="white",
+                zorder=4 if hit else 1,
+                label=f"{kind} that matched ({len(drawn):,})",
+            )
+            handles += [points] * hit
+    other = "taxi or post without a match"
+    return [*handles, Line2D([], [], color=_QUIET, marker="o", ls="", ms=3, label=other)]
+
+
+def _draw_areas(
+    axes: Any,
+    subscriptions: list[CitySubscription],
+    events: list[dict[str, Any]],
+    matched_events: set[str],
+    matched_subscriptions: set[str],
+) -> list[Any]:
+    """Draw storms and the areas of subscriptions. Return legend entries."""
+    from matplotlib.collections import EllipseCollection, PolyCollection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    def outline(geometries: list[BaseGeometry], **style: Any) -> None:
+        rings = [np.asarray(geometry.exterior.coords) for geometry in geometries]
+        axes.add_collection(PolyCollection(rings, **style))
+
+    handles = []
+    for hit, colour in ((True, _WARNING), (False, _BORDER)):
+        storms = [e for e in events if e["kind"] == "warning"]
+        areas = [e["geometry"] for e in storms if (e["id"] in matched_events) == hit]
+        fill = _WARNING + "22" if hit else "none"
+        name = f"storm warning {_with_match(hit)} ({len(areas)})"
+        style: Any = "-" if hit else "--"
+        outline(areas, facecolors=fill, edgecolors=colour, linewidths=0.9, linestyles=style)
+        handles.append(Patch(facecolor=fill, edgecolor=colour, linestyle=style, label=name))
+    readers = [s.geometry for s in subscriptions if s.kind == "reader"]
+    outline(readers, facecolors="none", edgecolors=_BORDER, linewidths=1)
+    riders = [s for s in subscriptions if s.kind == "rider"]
+    fill, edge = _TAXI + "1c", _TAXI + "80"
+    widths, heights = np.outer(1 / METRES_PER_DEGREE, [2 * s.reach_m for s in riders])
+    circles = EllipseCollection(
+        widths,
+        heights,
+        np.zeros(len(riders)),
+        units="xy",
+        offsets=[(s.geometry.x, s.geometry.y) for s in riders],
+        offset_transform=axes.transData,
+        facecolors=fill,
+        edgecolors=edge,
+        linewidths=0.7,
+    )
+    axes.add_collection(circles)
+    name = f"area of a taxi rider ({len(riders)})"
+    handles.append(Patch(facecolor=fill, edgecolor=edge, label=name))
+    for hit, colour in ((True, _WARNING), (False, _INK)):
+        warehouses = [s for s in subscriptions if s.kind == "warehouse"]
+        areas = [s.geometry for s in warehouses if (s.id in matched_subscriptions) == hit]
+        outline(areas, facecolors=colour, edgecolors="white", linewidths=0.5, zorder=3)
+        handles.append(
+            Patch(facecolor=colour, label=f"warehouse {_with_match(hit)} ({len(areas)})")
+        )
+    district = Line2D([], [], color=_BORDER, label="district of readers of posts")
+    return [*handles, district]
+
+
+def _with_match(hit: bool) -> str:
+    return "that matched" if hit else "without a match"
 
 
 COLUMNS = ("events", "matched", "matches")
@@ -149,21 +199,23 @@ def _title(
 def _data(
     subscriptions: Sequence[CitySubscription], events: Sequence[dict[str, Any]], pairs: Pairs
 ) -> dict[str, Any]:
-    """Return the data of the script; subscriptions refer to distinct areas by number."""
-    area_numbers: dict[bytes, int] = {}
+    """Return the data of the script, in degrees; subscriptions name their areas by number."""
+    area_numbers: dict[str, int] = {}
     areas: list[Any] = []
     subscription_rows = []
     for s in subscriptions:
-        key = s.area.wkb
-        if key not in area_numbers:
-            area_numbers[key] = len(areas)
-            areas.append(_circle(s.area) if s.kind == "rider" else _ring(s.area))
-        subscription_rows.append([s.id, s.kind, area_numbers[key], s.expression, s.subscriber])
-    event_rows = [[e["id"], e["kind"], _location(e["geometry"]), _describe(e)] for e in events]
+        area = _coordinates(s.geometry) + [s.reach_m] * (s.reach_m > 0)
+        number = area_numbers.setdefault(str(area), len(areas))
+        if number == len(areas):
+            areas.append(area)
+        subscription_rows.append([s.id, s.kind, number, s.expression, s.subscriber])
+    event_rows = [[e["id"], e["kind"], _coordinates(e["geometry"]), _describe(e)] for e in events]
     event_row = {e["id"]: number for number, e in enumerate(events)}
     subscription_row = {s.id: number for number, s in enumerate(subscriptions)}
     return {
-        "side": SIDE_M,
+        "side_m": SIDE_M,
+        "corner": CORNER.tolist(),
+        "metres_per_degree": METRES_PER_DEGREE.tolist(),
         "areas": areas,
         "subscriptions": subscription_rows,
         "events": event_rows,
@@ -182,19 +234,11 @@ def _describe(event: dict[str, Any]) -> str:
     return str(event["text"])
 
 
-def _location(geometry: BaseGeometry) -> list[Any]:
+def _coordinates(geometry: BaseGeometry) -> list[Any]:
+    """Return the longitude and latitude of a point, or those of each vertex of a polygon."""
     if geometry.geom_type == "Point":
-        return [round(geometry.x, 1), round(geometry.y, 1)]
-    return _ring(geometry)
-
-
-def _ring(polygon: BaseGeometry) -> list[Any]:
-    return [[round(x, 1), round(y, 1)] for x, y in polygon.exterior.coords[:-1]]
-
-
-def _circle(polygon: BaseGeometry) -> list[float]:
-    x0, y0, x1, y1 = polygon.bounds
-    return [round((x0 + x1) / 2, 1), round((y0 + y1) / 2, 1), round((x1 - x0) / 2, 1)]
+        return [geometry.x, geometry.y]
+    return [[x, y] for x, y in geometry.exterior.coords[:-1]]
 
 
 def _rows(events: Sequence[dict[str, Any]], pairs: Pairs) -> list[str]:

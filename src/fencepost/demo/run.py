@@ -56,7 +56,7 @@ def run(out: Path, seed: int) -> None:
     pairs = _match_on_spark(console, out)
     table = pa.table({"event": [e for e, _ in pairs], "subscription": [s for _, s in pairs]})
     pq.write_table(table, out / "matches.parquet")
-    _print_summary(console, subscriptions, events, pairs)
+    _print_summary(console, events, pairs)
     embedded = _match_embedded(matcher, events)
     if embedded != sorted(pairs):
         raise FencepostError(
@@ -65,17 +65,28 @@ def run(out: Path, seed: int) -> None:
     console.print(f"A matcher in this process gives the same {len(embedded):,} matches.")
     draw(out / "city.png", subscriptions, events, pairs)
     write_map(out / "city.html", subscriptions, events, pairs)
-    console.print(
-        f"\nSee [bold]{out / 'city.png'}[/bold], or open [bold]{out / 'city.html'}[/bold] in a "
-        "browser. Then try:"
-    )
-    console.print(f"  fencepost match {out / 'events.ndjson'} --index {out / 'index'} --count")
+    _print_what_to_try(console, out, events, pairs)
+
+
+def _print_what_to_try(
+    console: Console, out: Path, events: list[dict[str, Any]], pairs: list[tuple[str, str]]
+) -> None:
+    """Print commands for the files of the demonstration, and write the event that one explains."""
     event, subscription = next((p for p in pairs if p[1].startswith("warehouse")), pairs[0])
     shown = json.dumps(_feature(next(e for e in events if e["id"] == event)))
     (out / "event.json").write_text(shown)
-    console.print(
-        f"  fencepost explain {out / 'event.json'} {subscription} --index {out / 'index'}"
-    )
+    rider = next(s for _, s in pairs if s.startswith("rider"))
+    picture, page = out / "city.png", out / "city.html"
+    lines = f"""
+See [bold]{picture}[/bold], or open [bold]{page}[/bold] in a browser. Then try:
+  fencepost match {out / "events.ndjson"} --index {out / "index"} --count
+  fencepost explain {out / "event.json"} {subscription} --index {out / "index"}
+The same city on a server, with a map at http://127.0.0.1:8080 (pip install 'fencepost\\[server]'):
+  fencepost serve --open
+  fencepost subscribe --file {out / "subscriptions.ndjson"}  # in another terminal
+  fencepost publish {out / "events.ndjson"}
+  fencepost tail {rider}"""
+    console.print(lines, soft_wrap=True, highlight=False)
 
 
 def _prepare_folder(out: Path) -> None:
@@ -161,12 +172,9 @@ def _match_embedded(matcher: Matcher, events: list[dict[str, Any]]) -> list[tupl
 
 
 def _print_summary(
-    console: Console,
-    subscriptions: list[city.CitySubscription],
-    events: list[dict[str, Any]],
-    pairs: list[tuple[str, str]],
+    console: Console, events: list[dict[str, Any]], pairs: list[tuple[str, str]]
 ) -> None:
-    table = Table(title=f"{len(events):,} events, {len(subscriptions):,} subscriptions, on Spark")
+    table = Table(title="Matches on Spark")
     table.add_column("kind")
     for name in COLUMNS:
         table.add_column(name, justify="right")

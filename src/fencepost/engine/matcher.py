@@ -87,8 +87,8 @@ class Matcher:
     Examples
     --------
     >>> m = Matcher()
-    >>> m.subscribe("storm-7", "S_INTERSECTS(area, BBOX(0, 0, 4, 4)) AND wind > 30")
-    >>> m.match({"area": "POINT (1 1)", "wind": 42})
+    >>> m.subscribe("storm-7", "S_INTERSECTS(area, BBOX(13, 52, 14, 53)) AND wind > 30")
+    >>> m.match({"area": "POINT (13.4 52.5)", "wind": 42})
     ['storm-7']
     """
 
@@ -337,9 +337,9 @@ class Matcher:
         Examples
         --------
         >>> m = Matcher()
-        >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(0 0), 2) AND kind = 'taxi'")
-        >>> m.move("me", "geometry", "POINT (10 10)")
-        >>> m.match({"geometry": "POINT (11 10)", "kind": "taxi"})
+        >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(13.40 52.52), 500) AND kind = 'taxi'")
+        >>> m.move("me", "geometry", "POINT (13.45 52.51)")
+        >>> m.match({"geometry": "POINT (13.455 52.51)", "kind": "taxi"})
         ['me']
         """
         with self._segments.lock:
@@ -459,10 +459,12 @@ class Matcher:
         Examples
         --------
         >>> m = Matcher()
-        >>> m.subscribe("corner", "S_INTERSECTS(place, BBOX(0, 0, 6, 8))")
-        >>> m.subscribe("middle", "S_INTERSECTS(place, BBOX(0, 0, 12, 16))")
-        >>> m.rank({"place": "POINT (6 8)"})
-        [('middle', 0.5), ('corner', 0.25)]
+        >>> m.subscribe("storm", "A_CONTAINS(text, ('storm'))")
+        >>> m.subscribe("here", "S_INTERSECTS(place, BBOX(13.0, 52.4, 13.8, 52.6))")
+        >>> m.rank({"place": "POINT (13.4 52.5)", "text": "storm"})
+        [('here', 0.5), ('storm', 0.5)]
+        >>> m.rank({"place": "POINT (13.4 52.5)", "text": "a storm"}, top_k=1)
+        [('here', 0.5)]
         """
         check_limits(top_k, min_score)
         values = self._view.event_values(event)
@@ -562,11 +564,11 @@ class Matcher:
         --------
         >>> import pandas as pd
         >>> m = Matcher()
-        >>> m.subscribe("west", "S_INTERSECTS(geometry, BBOX(0, 0, 5, 9)) AND kind = 'taxi'")
-        >>> taxis = pd.DataFrame({"x": [1, 8], "y": [2, 3], "kind": "taxi"}, index=["a", "b"])
-        >>> m.match_frame(taxis, x="x", y="y")
-           x  y  kind subscription
-        a  1  2  taxi         west
+        >>> m.subscribe("west", "S_INTERSECTS(geometry, BBOX(13.1, 52.4, 13.4, 52.6))")
+        >>> taxis = pd.DataFrame({"lon": [13.3, 13.5], "lat": [52.5, 52.4]}, index=["a", "b"])
+        >>> m.match_frame(taxis, x="lon", y="lat")
+            lon   lat subscription
+        a  13.3  52.5         west
         """
         return match_frame(self, frame, x, y, column, strict)
 

@@ -17,13 +17,14 @@ from fencepost.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from fencepost.geometry.prepared_shapes import Shapes
     from fencepost.geometry.relation import RELATIONS, Relation, matrix_text
-    from fencepost.geometry.space import Space, parse_space
+    from fencepost.geometry.space import Space, SpaceName, parse_space
 
 __all__ = [
     "RELATIONS",
     "Relation",
     "Shapes",
     "Space",
+    "SpaceName",
     "matrix_text",
     "parse_space",
 ]
@@ -34,6 +35,6 @@ if not TYPE_CHECKING:
         {
             "prepared_shapes": ["Shapes"],
             "relation": ["RELATIONS", "Relation", "matrix_text"],
-            "space": ["Space", "parse_space"],
+            "space": ["Space", "SpaceName", "parse_space"],
         },
     )

@@ -66,12 +66,12 @@ class SafeRegions:
     Examples
     --------
     >>> m = Matcher()
-    >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(5 5), 2) AND state = 'empty'")
+    >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(13.4 52.5), 500) AND state = 'empty'")
     >>> s = SafeRegions(m)
-    >>> region = s.around({"geometry": "POINT (1 1)", "state": "empty"}, key="taxi 7")
-    >>> region.contains(3, 1), region.contains(5, 4)
+    >>> region = s.around({"geometry": "POINT (13.5 52.5)", "state": "empty"}, key="taxi 7")
+    >>> region.contains(13.48, 52.5), region.contains(13.401, 52.5)
     (True, False)
-    >>> m.subscribe("you", "S_DWITHIN(geometry, POINT(3 1), 1)")
+    >>> m.subscribe("you", "S_DWITHIN(geometry, POINT(13.48 52.5), 500)")
     >>> s.withdrawals()
     [Withdrawal(key='taxi 7', version=1)]
     """

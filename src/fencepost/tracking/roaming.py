@@ -65,11 +65,12 @@ class Roaming:
     key : str
         The attribute that says which object it is.
     distance : float
-        Greatest distance that counts as near: in the unit of the coordinates or, with "wgs84", in
-        metres.
+        Greatest distance that counts as near: in metres or, with "planar", in the unit of the
+        coordinates.
     hysteresis : float
         Distance beyond `distance` that two objects must exceed to part.
     space : {"wgs84", "planar"}
+        Longitude and latitude, the default, or a plane.
     lateness_s, forget_after_s : float
         As of a `Tracker`. A forgotten object is near no other; this is not reported.
     time, position : str
@@ -84,10 +85,11 @@ class Roaming:
 
     Examples
     --------
-    >>> r = Roaming(key="boat", distance=5)
-    >>> r.push({"boat": "a", "time": "2024-05-01T08:00:00Z", "geometry": "POINT (0 0)"})
+    >>> r = Roaming(key="boat", distance=500)
+    >>> r.push({"boat": "a", "time": "2024-05-01T08:00:00Z", "geometry": "POINT (9.95 53.54)"})
     []
-    >>> found = r.push({"boat": "b", "time": "2024-05-01T08:00:01Z", "geometry": "POINT (3 4)"})
+    >>> other = {"boat": "b", "time": "2024-05-01T08:00:01Z", "geometry": "POINT (9.955 53.54)"}
+    >>> found = r.push(other)
     >>> [(encounter.kind, encounter.key, encounter.other) for encounter in found]
     [('near', 'b', 'a')]
     """

@@ -98,9 +98,9 @@ class Tracker:
     Examples
     --------
     >>> m = Matcher()
-    >>> m.subscribe("depot", "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))")
+    >>> m.subscribe("depot", "S_INTERSECTS(geometry, BBOX(8, 50, 8.2, 50.2))")
     >>> t = Tracker(m, key="vehicle", on=["enter", "exit"])
-    >>> event = {"vehicle": 7, "time": "2024-05-01T08:00:00Z", "geometry": "POINT (1 1)"}
+    >>> event = {"vehicle": 7, "time": "2024-05-01T08:00:00Z", "geometry": "POINT (8.1 50.1)"}
     >>> [(n.kind, n.key, n.subscription) for n in t.push(event)]
     [('enter', 7, 'depot')]
     """

@@ -11,7 +11,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.events import format_instant
-from fencepost.geometry.space import SpaceName
+from fencepost.geometry import SpaceName
 from fencepost.papers.events import parse_ops4st
 from fencepost.server import Limits
 from fencepost.server.service import delete_events

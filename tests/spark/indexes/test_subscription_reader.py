@@ -11,7 +11,7 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.geometry.space import SpaceName
+from fencepost.geometry import SpaceName
 from fencepost.spark.indexes.subscription_reader import SubscriptionLayout as Layout
 from fencepost.spark.indexes.subscription_reader import SubscriptionReader
 

@@ -131,7 +131,7 @@ def test_coordinates_at_the_limits_of_doubles(far: float) -> None:
     ]
     events: list[Event] = [{"g": f"POINT({x} {y})"} for y in ("0", x, f"-{x}")]
     for own in (*([one] for one in expressions), expressions):
-        matcher = matcher_of(own)
+        matcher = matcher_of(own, space="planar")
         assert any(matcher.match(event) for event in events)
         assert lost_matches(matcher, events) == []
 

@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 
 from fencepost import errors
-from fencepost.atomic_replace import replace_file
+from fencepost.atomic_replace import remove_unfinished_files, replace_file
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.segment import Segment
 from fencepost.engine.snapshot import Snapshot
@@ -95,6 +95,7 @@ def _write(path: Path, segments: Snapshot, columns: ColumnRegistry) -> bytes:
     for folder in path.glob(f"{PREFIX}*"):
         if folder.name not in current:
             shutil.rmtree(folder, ignore_errors=True)
+    remove_unfinished_files(path / MANIFEST)
     return manifest
 
 

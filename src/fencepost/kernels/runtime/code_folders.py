@@ -73,13 +73,6 @@ def other_versions_shipped() -> list[str]:
     return [] if VERSIONS in versions else versions
 
 
-def forget_folders() -> None:
-    """Look at the environment and the disk again when a folder is next asked for."""
-    readable_folders.cache_clear()
-    cache_folder.cache_clear()
-    writable_folder.cache_clear()
-
-
 def distrust(folder: Path) -> str:
     """Return why code in a folder must not be run; an empty text if it may."""
     try:

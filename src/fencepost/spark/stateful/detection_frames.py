@@ -77,7 +77,11 @@ def detect(
     skip_unusable: bool = False,
     dead_letters: bool = False,
 ) -> DataFrame:
-    """Find composites in the events of a DataFrame, as `fencepost.Detector` does.
+    """Find composites in the events of a DataFrame, as `fencepost.Detector` does in the plane.
+
+    Coordinates are those of a plane, and distances are in their unit, as with
+    ``Detector(..., space="planar")``. Project longitudes and latitudes beforehand; there is no
+    form for the ellipsoid yet.
 
     Parameters
     ----------
@@ -96,9 +100,9 @@ def detect(
         The largest number of keys over which the events of one composite are spread. Only
         composites of two single events with a bounded distance are spread.
     cell : float, optional
-        The side of the square cells that are assigned to buckets; by default four times the
-        largest distance of the two events. If that is 0, as with OVLP and IN, the composite is not
-        spread.
+        The side of the square cells that are assigned to buckets, in the unit of the coordinates;
+        by default four times the largest distance of the two events. If that is 0, as with OVLP and
+        IN, the composite is not spread.
     skip_unusable : bool
         If true, events without a time, a location or an id are skipped; otherwise they raise.
     dead_letters : bool

@@ -97,7 +97,8 @@ def track(
         Batch or streaming; a row is a position, with attributes as in `match`.
     path : str or Path
         A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A stream
-        uses a newer version from its next micro-batch on.
+        uses a newer version from its next micro-batch on. Positions are in the space of the index:
+        longitude and latitude, unless it was built with ``space="planar"``.
     key : str
         The attribute that identifies an object: a string or a whole number.
     on : iterable of str

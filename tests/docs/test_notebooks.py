@@ -32,6 +32,7 @@ def test_a_notebook_runs(name: str) -> None:
     check(name)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("name", sorted(SPARK))
 def test_a_notebook_on_spark_runs(name: str, spark: SparkSession) -> None:

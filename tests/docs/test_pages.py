@@ -6,7 +6,7 @@ import ast
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -72,8 +72,16 @@ def test_a_page_about_the_server_runs(
     run_page(name, tmp_path, {SERVER: server.url}, monkeypatch)
 
 
+def on_spark() -> list[Any]:
+    """Return the pages that use Spark; streams are slow."""
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if uses(PAGES[name], "readStream") else [])
+        for name in pages(spark=True)
+    ]
+
+
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("name", pages(spark=True))
+@pytest.mark.parametrize("name", on_spark())
 def test_a_page_about_spark_runs(
     name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ GENERATED: dict[str, Callable[[], str]] = {
 }
 ALWAYS = ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "decisions/README.md")
 
+_NOT_SEARCHED = "---\nsearch: {exclude: true}\n---\n\n"
 _IMAGES = (".png", ".svg")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")  # no URL, no section alone
 _DRAWING = re.compile(r'<img [^>]*src="([^":]+\.svg)"[^>]*>')
@@ -52,7 +53,7 @@ def on_files(files: Files, config: Any) -> Files:
         if path.endswith(".md"):
             queue += _outside(path, text)
         else:
-            text = f"# `{path}`\n\n```{Path(path).suffix[1:]}\n{text}```\n"
+            text = f"{_NOT_SEARCHED}# `{path}`\n\n```{Path(path).suffix[1:]}\n{text}```\n"
         files.append(File.generated(config, _site_uri(path), content=text))
     return files
 

@@ -1,4 +1,4 @@
-"""`render`: operations, channels and schemas of the server as Markdown, from its own descriptions."""
+"""`render`: operations, channels and schemas of the server, as Markdown, from its descriptions."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Put drawings into the page itself, where their `currentColor` is that of the text."""
-    folder = ROOT / "docs" / posixpath.dirname(page.file.src_uri)
+    folder: Path = ROOT / "docs" / posixpath.dirname(page.file.src_uri)
 
     def drawing(image: re.Match[str]) -> str:
         return (folder / image[1]).read_text(encoding="utf-8").replace(' color="#6b7885"', "")

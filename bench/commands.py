@@ -86,6 +86,7 @@ class Workload(StrEnum):
     TAXI = "taxi"
     WORDS = "words"
     TEXTS = "texts"
+    RANKING = "ranking"
     RELATE = "relate"
 
 

@@ -104,6 +104,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "engine.storage.manifest",
         },
     ),
+    "engine/test_match_subscribers.py": ("names of rows", {"engine.segment"}),
     "engine/test_matcher_threads.py": (
         "changes at every step of reading and merging",
         {

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fencepost
+import fencepost.spark
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "fencepost"
@@ -69,6 +70,11 @@ def name_of(path: Path) -> str:
 
 def test_public_names() -> None:
     assert sorted(fencepost.__all__) == sorted(PUBLIC_NAMES)
+
+
+def test_completion_offers_public_names_only() -> None:
+    assert dir(fencepost) == sorted([*PUBLIC_NAMES, "__version__"])
+    assert dir(fencepost.spark) == sorted(fencepost.spark.__all__)
 
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)

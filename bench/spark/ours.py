@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.spark.city import CityFiles
 from bench.spark.timing import Run, seconds
@@ -59,7 +59,7 @@ def build(spark: SparkSession, files: CityFiles, index: Path, parts: int | None 
     )
 
 
-def match(spark: SparkSession, files: CityFiles, index: Path, out: Path, how: str = "auto") -> None:
+def match(spark: SparkSession, files: CityFiles, index: Path, out: Path, how: Any = "auto") -> None:
     """Match the events, and write the pairs."""
     matches = fps.match(spark.read.parquet(str(files.events)), index, columns=["id"], how=how)
     matches.select("id", "subscription").write.mode("overwrite").parquet(str(out))

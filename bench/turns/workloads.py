@@ -121,6 +121,48 @@ def texts(count: int) -> Iterator[tuple[str, Work]]:
     yield from _matching_work(f"{count:,} expressions", matcher, points, columns)
 
 
+def ranking(count: int) -> Iterator[tuple[str, Work]]:
+    """Yield work on events with about a thousand matches each, best first, in either space."""
+    forms = (
+        "A_CONTAINS(text, ('w{a}')) AND S_INTERSECTS(geometry, BBOX({x}, {y}, {u}, {v}))",
+        "A_OVERLAPS(text, ('w{a}', 'w{b}')) AND S_DWITHIN(geometry, POINT({x} {y}), {r})",
+        "S_INTERSECTS(geometry, POLYGON(({x} {y}, {u} {y}, {u} {v}, {x} {v}, {x} {y})))",
+        "S_DWITHIN(geometry, POINT({x} {y}), {r}) AND speed > 1",
+        "A_CONTAINS(text, ('w{a}', 'w{b}'))",
+    )
+    spaces: tuple[tuple[Any, float], ...] = (("planar", 1), ("wgs84", 111_000))
+    for space, length in spaces:  # of a unit of the coordinates
+        rng = np.random.default_rng(count)
+        rows = []
+        for number in range(count):
+            x, y, side = (rng.random(3) * (1, 1, 0.6) + (0, 0, 0.01)).round(4).tolist()
+            values = {"x": x, "y": y, "u": round(x + side, 4), "v": round(y + side, 4)}
+            values |= {"r": side * length / 2, "a": number % 40, "b": number * 7 % 41}
+            form = forms[number % len(forms)]
+            rows.append({"id": str(number), "expression": form.format(**values)})
+        matcher = fp.Matcher(space)
+        matcher.subscribe_many(rows)
+        matcher.compact()
+        events = [
+            {
+                "geometry": {"type": "Point", "coordinates": point},
+                "text": " ".join(f"w{n}" for n in rng.integers(0, 45, 12).tolist()),
+                "speed": 2.0,
+            }
+            for point in rng.random((50, 2)).tolist()
+        ]
+        yield f"{count:,} expressions, {space}: ranked", _ranking_work(matcher, events, None)
+        yield f"{count:,} expressions, {space}: ten best", _ranking_work(matcher, events, 10)
+
+
+def _ranking_work(matcher: fp.Matcher, events: list[dict[str, Any]], top_k: int | None) -> Work:
+    return (
+        len(events),
+        lambda: [matcher.rank(event, top_k) for event in events],
+        lambda rankings: [str(ranking) for ranking in rankings],
+    )
+
+
 def relate(count: int) -> Iterator[tuple[str, Work]]:
     """Yield work on relations of pairs of geometries."""
     for size in (10, 50, 500):
@@ -136,6 +178,7 @@ WORKLOADS = {
     "taxi": lambda: taxi(10_000),
     "words": lambda: words(200_000),
     "texts": lambda: texts(20_000),
+    "ranking": lambda: ranking(20_000),
     "relate": lambda: relate(20_000),
 }
 

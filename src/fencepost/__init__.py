@@ -100,4 +100,4 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would let every misspe
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted([*__all__, "__version__"])

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
 from fencepost.demo import city
-from fencepost.engine.index_registry import INDEXES
+from fencepost.engine.index_registry import INDEXES, IndexName
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.relate import relate_pairs
 from fencepost.engine.simplify import simplify_many
@@ -304,7 +304,7 @@ def _distances() -> None:
             matcher.match(event)
 
 
-def _published(name: str) -> None:
+def _published(name: IndexName) -> None:
     matcher = Matcher(index=name, space="planar")
     for id, expression in _expressions().items():
         matcher.subscribe(id, expression)

@@ -150,15 +150,17 @@ COMMANDS = {
     "geometries; did you mean S_OVERLAPS?",
     f"index zones.geojson --relation T_AFTER {X}": "there is no relation 'T_AFTER' of geometries; "
     "docs/language.md lists the functions",
-    f"index zones.geojson --relation S_DWITHIN {X}": "S_DWITHIN compares a distance; give one with "
-    "--distance, in metres or, with --space planar, in the unit of the coordinates",
-    f"index zones.geojson --relation S_DWITHIN --distance -1 {X}": "--distance is -1.0; give a "
+    f"index zones.geojson --relation S_DWITHIN {X}": "S_DWITHIN compares a distance; give a "
+    "distance, in metres",
+    f"index zones.geojson --relation S_DWITHIN --space planar {X}": "S_DWITHIN compares a "
+    "distance; give a distance, in the unit of the coordinates",
+    f"index zones.geojson --relation S_DWITHIN --distance -1 {X}": "the distance is -1.0; give a "
     "number of 0 or more",
-    f"index zones.geojson --relation S_DWITHIN --distance nan {X}": "--distance is nan; give a "
+    f"index zones.geojson --relation S_DWITHIN --distance nan {X}": "the distance is nan; give a "
     "number of 0 or more",
     f"index zones.geojson {S} --distance 1 {X}": "S_INTERSECTS compares no distance; leave out "
-    "--distance, or give the relation S_DWITHIN",
-    f"index zones.geojson {S} --where kind=='hail' {X}": "--where cannot be read: column 6: equal "
+    "the distance, or give the relation S_DWITHIN",
+    f"index zones.geojson {S} --where kind=='hail' {X}": "where cannot be read: column 6: equal "
     "is written with one =",
     f"index zones.geojson {S} --id nam {X}": "none of the 1 features can be used; the first: "
     "zones.geojson, row 0: it has no property nam, which --id names; did you mean name? "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pandas as pd
@@ -112,18 +114,47 @@ def test_nothing_is_missing(expression: str, table: Any) -> None:
     assert matcher.stats()["attributes_not_found"] == []
 
 
-@pytest.mark.parametrize("method", ["match", "match_subscribers"])
-def test_events_one_at_a_time_are_reported_together(method: str) -> None:
-    matcher = matcher_of("kind = 'hail'", "wind > 3")
-    match = getattr(matcher, method)
+SINGLE_EVENT_CALLS: dict[str, Callable[[fp.Matcher, object], object]] = {
+    "match": lambda matcher, event: matcher.match(event),
+    "match, limited in number": lambda matcher, event: matcher.match(event, top_k=3),
+    "match, limited in score": lambda matcher, event: matcher.match(event, min_score=0.5),
+    "rank": lambda matcher, event: matcher.rank(event),
+    "match_subscribers": lambda matcher, event: matcher.match_subscribers(event),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE_EVENT_CALLS)
+@pytest.mark.parametrize("index", ["auto", "reference"])
+def test_events_one_at_a_time_are_reported_together(name: str, index: Any) -> None:
+    matcher = fp.Matcher(space="planar", index=index)
+    matcher.subscribe("0", "kind = 'hail'")
+    matcher.subscribe("1", "wind > 3")
+    call = SINGLE_EVENT_CALLS[name]
     event = {"knd": "hail", "wind": 2}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(SINGLE_EVENTS - 1):
-            match(event)
-    with pytest.warns(fp.FencepostWarning, match=r"none of the last 1,000 events has the attrib"):
-        match(event)
+            call(matcher, event)
+    with pytest.warns(fp.FencepostWarning) as caught:
+        call(matcher, event)
+    assert [str(warning.message) for warning in caught] == [
+        'none of the last 1,000 events has the attribute "kind", which subscriptions name; '
+        'for "kind", did you mean "knd"?; events have knd, wind'
+    ]
+    assert caught[0].filename == __file__
     assert matcher.stats()["attributes_not_found"] == ["kind"]
+
+
+def test_calls_for_one_event_are_counted_together() -> None:
+    matcher = matcher_of("kind = 'hail'")
+    heard: list[str] = []
+    matcher.report_missing_attributes_to(heard.append)
+    calls = cycle(SINGLE_EVENT_CALLS.values())
+    for _ in range(SINGLE_EVENTS - 1):
+        next(calls)(matcher, {"wind": 2})
+    assert heard == []
+    next(calls)(matcher, {"wind": 2})
+    assert len(heard) == 1
 
 
 def test_a_later_subscription_is_watched_too() -> None:

@@ -66,7 +66,7 @@ def table_of(column: Any, name: str | None = None, **others: Any) -> pa.Table:
     return pa.table([column, *others.values()], schema=pa.schema([field, *pa.table(others).schema]))
 
 
-def boxed(index: str = "auto") -> Matcher:
+def boxed(index: Any = "auto") -> Matcher:
     matcher = Matcher(index=index, space="planar")
     for number, (west, south, east, north) in enumerate(BOXES):
         box = f"BBOX({west}, {south}, {east}, {north})"
@@ -118,7 +118,7 @@ def test_every_index_reads_geometry_columns(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference"])
-def test_two_geometries_of_an_event(index: str) -> None:
+def test_two_geometries_of_an_event(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("meet", "S_INTERSECTS(g, h)")
     matcher.subscribe("near", "S_DWITHIN(g, h, 1)")

@@ -47,7 +47,7 @@ def state(matcher: Matcher) -> object:
 # --------------------------------------------------------------------------------- one subscription
 
 
-@pytest.mark.parametrize("bad", [5, None, "", "\ud800", b"a", ["a"], float("nan")])
+@pytest.mark.parametrize("bad", [True, 1.0, None, "", "\ud800", b"a", ["a"], float("nan")])
 def test_invalid_ids_and_subscribers(matcher: Matcher, bad: Any) -> None:
     before = state(matcher)
     with pytest.raises(ModelError, match="id"):
@@ -175,7 +175,7 @@ ROWS: list[dict[str, Any]] = [
     {"id": "c"},
     {},
     {"id": "d", "expression": "TRUE", "expires": "x"},
-    {"id": "e", "expression": "TRUE", "subscriber": 5},
+    {"id": "e", "expression": "TRUE", "subscriber": 5.0},
     {"id": "\ud800", "expression": "TRUE"},
     {"id": "f", "expression": f"S_WITHIN(g, {BOWTIE})"},
     {"id": "g", "expression": {"op": "=", "args": [{"property": "n"}, 1]}, "expires": "2999-01-01"},
@@ -213,7 +213,7 @@ def test_invalid_tables_of_subscriptions(matcher: Matcher, bad: Any) -> None:
 @pytest.mark.parametrize(
     "table",
     [
-        pa.table({"id": [1], "expression": ["TRUE"]}),
+        pa.table({"id": [1.0], "expression": ["TRUE"]}),
         pa.table({"id": ["a"], "expression": [1]}),
         pa.table({"name": ["a"]}),
         pa.table({"id": ["a"], "expression": ["TRUE"], "expires": [5]}),
@@ -235,7 +235,9 @@ POINT = shapely.Point(0, 0)
 COLUMNS: dict[str, dict[str, Any]] = {
     "no ids": {"ids": None},
     "a number": {"ids": 5},
-    "ids that are numbers": {"ids": [1]},
+    "ids that are floats": {"ids": [1.0]},
+    "an Arrow column of floats": {"ids": pa.array([1.0])},
+    "ids that are truth values": {"ids": [True]},
     "a lone surrogate": {"ids": ["\ud800"]},
     "an empty id": {"ids": [""]},
     "a null id": {"ids": [None]},
@@ -310,7 +312,7 @@ EVENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", EVENTS)
-def test_invalid_events(name: str, index: str) -> None:
+def test_invalid_events(name: str, index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("keep", EVERYTHING)
     for call in (
@@ -463,7 +465,7 @@ TABLES: dict[str, Any] = {
 
 @pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", TABLES)
-def test_invalid_tables_of_events(name: str, index: str) -> None:
+def test_invalid_tables_of_events(name: str, index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("keep", EVERYTHING)
     with pytest.raises(ModelError):

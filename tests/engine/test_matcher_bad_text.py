@@ -41,7 +41,7 @@ EVENTS: dict[str, pa.Array] = {
 
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("form", EVENTS)
-def test_events_are_refused_or_become_dead_letters(index: str, form: str) -> None:
+def test_events_are_refused_or_become_dead_letters(index: Any, form: str) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("storm", "A_CONTAINS(t, ('storm'))")
     matcher.subscribe("calm", "NOT A_OVERLAPS(t, ('storm'))")
@@ -166,7 +166,7 @@ def test_tables_of_subscriptions() -> None:
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_unread_columns_may_hold_anything(index: str) -> None:
+def test_unread_columns_may_hold_anything(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("large", "n > 1")
     unreadable = pa.array([10**18] * 3).view(pa.timestamp("s"))  # far beyond Python's years
@@ -179,7 +179,7 @@ def test_unread_columns_may_hold_anything(index: str) -> None:
 
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("form", ["texts", "large texts", "views", "encoded"])
-def test_wkt_with_bad_bytes_is_no_geometry(index: str, form: str) -> None:
+def test_wkt_with_bad_bytes_is_no_geometry(index: Any, form: str) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
     matcher.subscribe("sum", "n + m > 3")  # reads the values of events one by one

@@ -31,7 +31,7 @@ SETS = st.lists(EXPRESSIONS, min_size=1, max_size=8)
 FEW = st.lists(EVENTS, min_size=1, max_size=4)
 
 
-def matcher_of(expressions: Sequence[Expression], index: str = "auto") -> Matcher:
+def matcher_of(expressions: Sequence[Expression], index: Any = "auto") -> Matcher:
     """Return a matcher with subscriptions s0, s1, ... of two subscribers."""
     matcher = Matcher(index=index, space="planar")
     for number, expression in enumerate(expressions):
@@ -164,7 +164,7 @@ def test_the_reference_index_agrees_with_the_oracle(
 )
 @examples(100)
 def test_merged_saved_and_thinned_segments_match_the_same(
-    expressions: list[Expression], events: list[Event], rng: Any, index: str, tmp_path_factory: Any
+    expressions: list[Expression], events: list[Event], rng: Any, index: Any, tmp_path_factory: Any
 ) -> None:
     matcher, parsed = Matcher(index=index, space="planar"), conditions(expressions)
     kept: dict[str, Condition] = {}

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -71,7 +72,7 @@ class MatcherMachine(RuleBasedStateMachine):
         max_memtable_rows=st.sampled_from([1, 2, 1000]),
         max_small_rows=st.sampled_from([0, 4, 1000]),
     )
-    def begin(self, index: str, max_memtable_rows: int, max_small_rows: int) -> None:
+    def begin(self, index: Any, max_memtable_rows: int, max_small_rows: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock, space="planar")
         keep_segments_small(
@@ -227,9 +228,8 @@ class MatcherMachine(RuleBasedStateMachine):
     @rule()
     def save_and_open(self) -> None:
         self.matcher.save(self.folder / "index")
-        self.matcher = Matcher.open(
-            self.folder / "index", index=self.matcher.index, clock=self.clock
-        )
+        index: Any = self.matcher.index
+        self.matcher = Matcher.open(self.folder / "index", index=index, clock=self.clock)
 
     @precondition(lambda self: hasattr(self, "model"))
     @invariant()

@@ -38,7 +38,7 @@ def run_together(*functions: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "cr-tree", "rt++", "ops4st"])
-def test_a_match_sees_only_states_that_existed(index: str) -> None:
+def test_a_match_sees_only_states_that_existed(index: Any) -> None:
     """A writer adds each step before it removes the previous one.
 
     So a match sees one step or two consecutive steps, and never an earlier step than before.
@@ -82,7 +82,7 @@ def test_a_match_sees_only_states_that_existed(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "sff"])
-def test_a_replacement_is_never_absent(index: str) -> None:
+def test_a_replacement_is_never_absent(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("s", "n > 0")
     matcher.match({"n": 1})

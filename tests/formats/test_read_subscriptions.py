@@ -86,8 +86,10 @@ class TestIds:
     def test_whole_numbers_become_text(self, tmp_path: Path) -> None:
         rows = [{"id": 7, "expression": "a = 1", "subscriber": 8}]
         for ending in ("ndjson", "parquet"):
-            values, _ = read(write(tmp_path / f"subscriptions.{ending}", rows))
-            assert (values[0]["id"], values[0]["subscriber"]) == ("7", "8")
+            matcher, letters = subscribed(write(tmp_path / f"subscriptions.{ending}", rows))
+            assert not letters
+            assert matcher.ids() == ["7"]
+            assert matcher.match_subscribers({"a": 1}) == ["8"]
 
     def test_the_id_of_a_feature_comes_first(self, tmp_path: Path) -> None:
         path = tmp_path / "subscriptions.geojson"

@@ -25,7 +25,7 @@ from fencepost.testing import mixed_pairs
 from tests.engine.strategies import LATTICE
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
-PAPERS = ("sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", "ops4st-standard")
+PAPERS: tuple[Any, ...] = ("sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", "ops4st-standard")
 EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "EH_CONTAINS")
 
 
@@ -35,7 +35,7 @@ EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "
     ids=["sff", "cr-tree", "sff()", "cr_tree()", "cr_tree(density)"],
 )
 def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
-    index: str | MatcherIndex,
+    index: Any,
 ) -> None:
     matcher = Matcher(index=index, space="planar")
     for number, (interface, text) in FIGURE_3.items():
@@ -50,7 +50,7 @@ def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
 
 
 @pytest.mark.parametrize("index", PAPERS)
-def test_expired_and_removed_filters_find_no_subscriber(index: str) -> None:
+def test_expired_and_removed_filters_find_no_subscriber(index: Any) -> None:
     """The first filter that holds decides a subscriber; it must be neither expired nor removed."""
     now = 1_000_000_000
     matcher = Matcher(index=index, clock=lambda: now, space="planar")
@@ -98,7 +98,7 @@ def test_a_clock_that_advances_while_changes_are_applied() -> None:
 
 
 @pytest.mark.parametrize("index", PAPERS)
-def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) -> None:
+def test_an_index_is_chosen_when_a_folder_is_opened(index: Any, tmp_path: Path) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("a", "EH_INSIDE(g, BBOX(0, 0, 4, 4))", subscriber="ann")
     matcher.subscribe_columns(["b"], equals={"n": [5]}, subscribers=["bob"])
@@ -114,7 +114,7 @@ def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) 
         reopened.unsubscribe("a")
         assert reopened.match(event) == ["b", "c"], index_name
     with pytest.raises(ModelError, match="index must be one of"):
-        Matcher.open(tmp_path, index="best")
+        Matcher.open(tmp_path, index="best")  # type: ignore[arg-type]
 
 
 def test_a_custom_index_is_given_as_papers_are() -> None:
@@ -197,7 +197,7 @@ def test_an_invalid_density_is_refused(density: Any) -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
-def test_geoarrow_columns_hold_geometries(index: str) -> None:
+def test_geoarrow_columns_hold_geometries(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
     matcher.subscribe("missing", "g IS NULL")
@@ -219,7 +219,7 @@ def test_geoarrow_columns_hold_geometries(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
-def test_a_table_of_rows_without_columns(index: str) -> None:
+def test_a_table_of_rows_without_columns(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("always", "TRUE")
     matcher.subscribe("missing", "n IS NULL")
@@ -228,7 +228,7 @@ def test_a_table_of_rows_without_columns(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
-def test_an_unused_column_of_another_extension_type_is_ignored(index: str) -> None:
+def test_an_unused_column_of_another_extension_type_is_ignored(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("s", "n > 1")
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((3, 2, 2)))
@@ -237,7 +237,7 @@ def test_an_unused_column_of_another_extension_type_is_ignored(index: str) -> No
 
 
 @pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
-def test_a_table_with_two_columns_of_one_name(index: str) -> None:
+def test_a_table_with_two_columns_of_one_name(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("s", "n > 1")
     table = pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])
@@ -250,7 +250,7 @@ def test_a_table_with_two_columns_of_one_name(index: str) -> None:
 
 @pytest.mark.parametrize("index", PAPERS)
 @pytest.mark.slow
-def test_thousands_of_subscriptions_that_come_and_go(index: str) -> None:
+def test_thousands_of_subscriptions_that_come_and_go(index: Any) -> None:
     rng = random.Random(index)
     areas = [place for place in LATTICE if shapely.get_dimensions(place) == 2]
     texts = [

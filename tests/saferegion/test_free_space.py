@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -63,7 +64,7 @@ def cluster(rng: random.Random) -> tuple[list[str], list[Point]]:
 @pytest.mark.parametrize("mode", ["silence", "same"])
 @examples(40)
 @given(seed=SEEDS)
-def test_regions_among_fences_of_any_scale(mode: str, seed: int) -> None:
+def test_regions_among_fences_of_any_scale(mode: Any, seed: int) -> None:
     rng = random.Random(seed)
     m = fp.Matcher(index="reference", space="planar")
     points: list[Point] = []

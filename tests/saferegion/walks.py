@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import fencepost as fp
 from fencepost.geometry import SpaceName
@@ -186,11 +187,11 @@ def walk(
     steps: int,
     *,
     greedy: bool = False,
-    mode: str = "silence",
+    mode: Any = "silence",
     subscriptions: int = 12,
     walkers: int = 4,
     changes: float = 0.004,
-    truth: str = "auto",
+    truth: Any = "auto",
 ) -> Tally:
     """Walk while subscriptions change, and count the events that were wrongly kept back."""
     rng = random.Random(seed)

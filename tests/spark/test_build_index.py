@@ -287,7 +287,7 @@ def test_plan_reports_the_choice(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match="no parts; build it with"):
         fps.plan(tmp_path / "saved", "partitioned")
     with pytest.raises(ModelError, match="how must be one of auto"):
-        fps.plan(path, "some")
+        fps.plan(path, "some")  # type: ignore[arg-type]
 
 
 def test_invalid_arguments(spark: SparkSession, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_invalid_arguments(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no column 'expression'; they have: id"):
         fps.build_index(spark, good.select("id"), path, space="planar")
     with pytest.raises(ModelError, match="mode must be one of"):
-        fps.build_index(spark, good, path, mode="append", space="planar")
+        fps.build_index(spark, good, path, mode="append", space="planar")  # type: ignore[arg-type]
     fps.build_index(spark, good, path, space="planar")
     with pytest.raises(IndexingError, match="give mode='replace' or mode='update'"):
         fps.build_index(spark, good, path, space="planar")

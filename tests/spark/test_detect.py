@@ -60,13 +60,45 @@ def test_batch_finds_what_a_detector_finds(spark: SparkSession) -> None:
     events = stream(random.Random(1), 60, spread=3)
     frame = spark.createDataFrame(event_rows(events), SCHEMA).repartition(3)
     expected = expected_detections(events)
-    assert detections(fps.detect(frame, COMPOSITES, LATENESS_S, cell=2.0)) == expected
+    assert (
+        detections(fps.detect(frame, COMPOSITES, LATENESS_S, space="planar", cell=2.0)) == expected
+    )
+
+
+@pytest.mark.parametrize("longitude", [13.4, 180.0])
+@pytest.mark.parametrize("latitude", [0.0, 52.5, -89.9])
+def test_on_the_ellipsoid(spark: SparkSession, longitude: float, latitude: float) -> None:
+    """Also across the antimeridian and near a pole, where degrees of longitude are short."""
+    rng = random.Random(f"{longitude} {latitude}")
+    composites = [
+        pair("DIST(a, b) < 500"),
+        pair("DIST(a, b) < 20", 5, "a", "a"),
+        pair("OVLP(a, b)"),
+    ]
+    events = []
+    for number in range(150):
+        x = longitude + rng.uniform(-0.02, 0.02)
+        y = max(-90.0, latitude + rng.uniform(-0.02, 0.02))
+        place = (x - 360 if x > 180 else x, round(y, 4) if number % 3 else y)
+        events.append(event(f"e{number}", rng.choice("ab"), number * 0.05, place))
+    frame = spark.createDataFrame(event_rows(events), SCHEMA).repartition(3)
+    detector = Detector(composites)
+    expected = sorted(
+        (detection.composite, json.dumps(detection.members), detection.latest // 1000)
+        for each in events
+        for detection in detector.push(each)
+    )
+    assert len(expected) > 100
+    assert detections(fps.detect(frame, composites, LATENESS_S)) == expected
+    assert detections(fps.detect(frame, composites, LATENESS_S, cell=100.0, buckets=7)) == expected
 
 
 def run_stream(spark: SparkSession, folder: Path, **more: Any) -> DataFrame:
     """Run a stream over all files of events in a folder; return all detections so far."""
     read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-    result = fps.detect(read.parquet(str(folder / "events")), COMPOSITES, LATENESS_S, **more)
+    result = fps.detect(
+        read.parquet(str(folder / "events")), COMPOSITES, LATENESS_S, space="planar", **more
+    )
     query = (
         result.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
@@ -134,7 +166,7 @@ EXPECTED_LETTERS: list[tuple[str, str | None]] = [
 def test_unusable_events_are_dead_letters(spark: SparkSession) -> None:
     events = stream(random.Random(1), 60, spread=3)
     frame = spark.createDataFrame(with_unusable(events), SCHEMA).repartition(3)
-    result = fps.detect(frame, COMPOSITES, LATENESS_S, cell=2.0, dead_letters=True)
+    result = fps.detect(frame, COMPOSITES, LATENESS_S, space="planar", cell=2.0, dead_letters=True)
     assert result.columns[-2:] == ["event", "reason"]
     assert detections(result.where("reason is null")) == expected_detections(events)
     assert dead_letters_of(result) == EXPECTED_LETTERS
@@ -142,7 +174,9 @@ def test_unusable_events_are_dead_letters(spark: SparkSession) -> None:
     one = json.loads(row["event"])
     assert one["geometry"] is None
     assert one["time"].startswith("2024-05-01")
-    skipped = fps.detect(frame, COMPOSITES, LATENESS_S, cell=2.0, skip_unusable=True)
+    skipped = fps.detect(
+        frame, COMPOSITES, LATENESS_S, space="planar", cell=2.0, skip_unusable=True
+    )
     assert detections(skipped) == expected_detections(events)
 
 

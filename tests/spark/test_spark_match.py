@@ -324,7 +324,7 @@ def test_missing_or_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.mark.parametrize("dead_letters", [False, True])
 @pytest.mark.parametrize("how", ["whole", "partitioned"])
 def test_subscribers_equal_to_ids(
-    spark: SparkSession, tmp_path: Path, how: str, dead_letters: bool
+    spark: SparkSession, tmp_path: Path, how: Any, dead_letters: bool
 ) -> None:
     """Workers omit the column of subscribers; the result has it all the same."""
     rules = spark.createDataFrame([("x", "a"), ("y", "b"), ("z", "a")], "id string, v string")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
-HOW = ("whole", "partitioned")
+HOW: Any = ("whole", "partitioned")
 
 
 def gate(pipes: Path, guarded: int) -> Any:
@@ -56,7 +56,7 @@ def open_pipe(pipe: Path, query: StreamingQuery) -> int:
             assert not query.awaitTermination(0.05), query.exception()  # type: ignore[arg-type]
 
 
-def build(spark: SparkSession, path: Path, id: str, mode: str = "create") -> None:
+def build(spark: SparkSession, path: Path, id: str, mode: Any = "create") -> None:
     rows = spark.createDataFrame([(id, "number >= 0")], "id string, expression string")
     fps.build_index(spark, rows, path, mode=mode, space="planar")
 
@@ -80,7 +80,7 @@ def two_versions(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_index_changes_between_the_tasks_of_a_micro_batch(
-    spark: SparkSession, two_versions: tuple[Path, str, str], tmp_path: Path, how: str
+    spark: SparkSession, two_versions: tuple[Path, str, str], tmp_path: Path, how: Any
 ) -> None:
     """Two tasks wait on two cores until the index has changed; a third begins after the change."""
     path, before, after = two_versions

@@ -60,7 +60,7 @@ class Case:
     name: str
     steps: list[dict[str, object] | Step]
     expected: list[Report]
-    on: tuple[str, ...] = ("enter", "exit")
+    on: tuple[Any, ...] = ("enter", "exit")
     expression: str = DEPOT
     options: dict[str, Any] = field(default_factory=dict)
     causes: str = ""  # the first letter of each cause; "" if all are movements

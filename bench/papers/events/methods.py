@@ -117,7 +117,7 @@ def _subscribe_all(matcher: Matcher, subscriptions: list[Any]) -> float:
 def _add_version(
     built: Built,
     name: str,
-    index: str,
+    index: Any,
     subscriptions: list[Condition],
     scenario: Scenario,
     events: list[dict[str, Any]],

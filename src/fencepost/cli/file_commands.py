@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -31,10 +31,11 @@ from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_f
 from fencepost.geometry.space import DEFAULT_SPACE, Space
 
 if TYPE_CHECKING:
+    from fencepost.engine.fences import RelationName
     from fencepost.engine.matcher import Matcher
     from fencepost.formats.csv_files import PointColumns
     from fencepost.formats.dead_letters import DeadLetterCollector
-    from fencepost.formats.fence_files import Fence
+    from fencepost.formats.fence_files import FenceOptions
     from fencepost.formats.file_matching import MatchTotals
 
 EXIT_DAMAGED = 1
@@ -316,7 +317,7 @@ def _fence(
     where: str | None,
     attribute: str | None,
     space: Space | None,
-) -> Fence | None:
+) -> FenceOptions | None:
     options = {"--id": id, "--distance": distance, "--where": where, "--attribute": attribute}
     if relation is None:
         given = [name for name, value in options.items() if value is not None]
@@ -326,35 +327,30 @@ def _fence(
                 "--relation S_INTERSECTS"
             )
         return None
-    from fencepost.formats.fence_files import make_fence
+    from fencepost.formats.fence_files import FenceOptions
 
-    return make_fence(
-        relation,
-        distance=distance,
-        attribute=attribute,
-        id=id,
-        where=where,
-        space=space or DEFAULT_SPACE,
+    fence = FenceOptions(
+        cast("RelationName", relation), distance, attribute or "geometry", where, id
     )
+    fence.check(space or DEFAULT_SPACE)
+    return fence
 
 
 def _add_fences(
     matcher: Matcher,
     path: str,
-    fence: Fence,
+    fence: FenceOptions,
     format: Format | None,
     points: PointColumns | None,
     layer: str | None,
     collector: DeadLetterCollector,
 ) -> int:
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.fence_files import read_fences
-    from fencepost.formats.file_matching import subscribe_file
+    from fencepost.formats.fence_files import subscribe_fences
 
     events = read_events(path, collector, format=format, points=points, layer=layer)
-    file = read_fences(events, fence, collector)
-    with progress("Compiling", file.total) as step:
-        return subscribe_file(matcher, file, collector, step)
+    with progress("Compiling", events.total) as step:
+        return subscribe_fences(matcher, events, fence, collector, step)
 
 
 def _print_index(
@@ -486,9 +482,10 @@ def match(
     form = OutputFormat.NDJSON if out is None else output_format_of(out)
     if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
         raise FencepostError(f"{out} is the file of events; write the matches to another file")
+    from fencepost.engine import MatchLimits
     from fencepost.formats.dead_letters import DeadLetterCollector
     from fencepost.formats.event_files import read_events
-    from fencepost.formats.file_matching import MatchLimits, match_file
+    from fencepost.formats.file_matching import match_file
     from fencepost.formats.match_files import NullSink, make_sink, open_output
 
     limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)

@@ -26,6 +26,9 @@ from fencepost.spark.spark_session import submitted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from fencepost.spark.indexes.index_build import Mode
+    from fencepost.spark.matches.match_frames import How as HowToMatch
+
 EXIT_SET_ASIDE = 3
 
 app = typer.Typer(
@@ -130,7 +133,7 @@ def match(
         summary: dict[str, Any] = {}
         if subscriptions is not None:
             status.update("Building the index")
-            mode = "replace" if replace and index_path.exists() else "create"
+            mode: Mode = "replace" if replace and index_path.exists() else "create"
             built = fps.build_index(
                 spark,
                 fps.read_events(spark, subscriptions),
@@ -143,7 +146,12 @@ def match(
         plan = fps.plan(index_path, how.value)
         status.update(f"Matching ({plan.how})")
         summary["match"] = _match_and_write(
-            spark, fps.read_events(spark, events), index_path, out, column, how.value
+            spark,
+            fps.read_events(spark, events),
+            index_path,
+            out,
+            column,
+            how.value,
         )
         summary["match"]["how"] = str(plan)
     set_aside = summary["match"]["dead_letters"] + summary.get("index", {}).get("dead_letters", 0)
@@ -211,7 +219,7 @@ def _session(stack: ExitStack, cores: int) -> SparkSession:
 
 
 def _match_and_write(
-    spark: SparkSession, events: DataFrame, index: Path, out: Path, columns: Any, how: str
+    spark: SparkSession, events: DataFrame, index: Path, out: Path, columns: Any, how: HowToMatch
 ) -> dict[str, Any]:
     """Match events, write matches and dead letters, and return their counts."""
     from pyspark.sql import functions as F

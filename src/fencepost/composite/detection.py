@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import shapely
 
+from fencepost import notebook_html
 from fencepost.composite.event_parsing import is_too_wide
 from fencepost.events.times import format_instant
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
+from fencepost.notebook_html import AREA, POINT, Figure
 
 Points = tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Detection:
     """A match of a composite: one event for each of its members.
 
@@ -64,6 +66,33 @@ class Detection:
         )
         geometry = _hull_geometry(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
         return _cut_at_antimeridian(geometry) if crosses_antimeridian else geometry
+
+    def __repr__(self) -> str:
+        members = ", ".join(f"{name}={id!r}" for name, id in self.members.items())
+        return f"<Detection {self.composite!r}: {members}, at {self.time}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "subscriber": self.subscriber,
+            "from": format_instant(self.earliest),
+            "to": self.time,
+        }
+        hull = self.geometry
+        points = [
+            Figure([[point]], POINT, False, f"{point[0]}, {point[1]}") for point in self.points
+        ]
+        figures = [Figure(rings, AREA, True, self.composite) for rings in _areas(hull)]
+        is_geographic = self.space is Space.WGS84
+        members = notebook_html.table(["member", "event"], self.members.items())
+        body = members + notebook_html.map_svg([*figures, *points], is_geographic, 200.0)
+        return notebook_html.card(f"Detection of {self.composite}", facts, body)
+
+
+def _areas(hull: dict[str, Any]) -> list[Any]:
+    """Return the rings of each area of a hull; none for a point or a line."""
+    if hull["type"] not in ("Polygon", "MultiPolygon"):
+        return []
+    return [hull["coordinates"]] if hull["type"] == "Polygon" else list(hull["coordinates"])
 
 
 def _cut_at_antimeridian(geometry: dict[str, Any]) -> dict[str, Any]:

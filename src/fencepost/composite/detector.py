@@ -351,6 +351,12 @@ class Detector:
         )
         return detector
 
+    def __repr__(self) -> str:
+        return f"<Detector: {len(self):,} composites, {self.live:,} live members>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
     def save(self, path: str | Path) -> None:
         """Write the whole state of the detector to a file."""
         detector_state.write(Path(path), self.to_bytes())

@@ -8,6 +8,7 @@
 - `access_paths`: The planner, which chooses the check by which events find each filter
 - `attribute_watch`: attributes that subscriptions name and events do not have, reported once
 - `batch`: `match_table`, `match_pairs`: a table of events in, an Arrow table of pairs out
+- `best_matches`: the matches of each event of a table, best first and with their scores
 - `bounding_boxes`: `BoundingBoxes`: the boxes that an event's geometry must meet for checks to be
   true
 - `bulk_columns`: Reads the columns of `Matcher.subscribe_columns`: values, and lists of keywords
@@ -15,11 +16,15 @@
 - `decompiler`: `condition_of`, which rebuilds the condition of a subscription added as columns
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
+- `fence_frames`: reads the ids, geometries and expiry times of a table's rows, for fences
+- `fences`: `Fence`: how a geometry becomes a subscription, and the subscriptions of many
 - `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
-- `frames`: tables of events joined with the subscriptions that they match
+- `frames`: tables of geometries that become subscriptions, and tables of events joined with those
+  that they match
 - `index_registry`: `resolve_index`: the indexes of a `Matcher`, by name
 - `kernel_runner`: `KernelRunner`, which runs the matching kernels over the segments of a snapshot
 - `matcher`: `Matcher`, the index of subscriptions: add subscriptions, match events, get ids back
+- `matcher_display`: `matcher_html`, a matcher in a notebook: counts, and a map of subscriptions
 - `memtable`: `Memtable`: the newest subscriptions, searchable at once, in arrays that grow
 - `merge_policy`: Which neighbouring segments to merge: pure functions of their sizes
 - `progress`: `progress_steps`: a progress bar for calls that may take a minute
@@ -35,6 +40,7 @@
 - `simplify`: `simplify` drops redundant parts of an expression; `simplify_many`, of many
   subscriptions
 - `snapshot`: `Snapshot`: the segments of a matcher, and its memtable, at one version
+- `subscription_tables`: `subscription_table`, the subscriptions of a matcher as an Arrow table
 - `subscriptions`: `Subscription`, and readers that compile expressions and tables to it
 """
 
@@ -47,6 +53,7 @@ from fencepost.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from fencepost.engine.attribute_watch import AttributeWatch
     from fencepost.engine.batch import Pairs, match_pairs
+    from fencepost.engine.best_matches import MatchLimits, rank_pairs
     from fencepost.engine.columns.column_registry import ColumnRegistry
     from fencepost.engine.columns.event_columns import encode_events
     from fencepost.engine.filter_table import FilterTable
@@ -65,6 +72,7 @@ __all__ = [
     "ColumnRegistry",
     "DeadLetters",
     "FilterTable",
+    "MatchLimits",
     "Matcher",
     "Pairs",
     "Segment",
@@ -76,6 +84,7 @@ __all__ = [
     "match_pairs",
     "matrices",
     "merge_segments",
+    "rank_pairs",
     "relations",
     "scores_of_pairs",
 ]
@@ -86,6 +95,7 @@ if not TYPE_CHECKING:
         {
             "attribute_watch": ["AttributeWatch"],
             "batch": ["Pairs", "match_pairs"],
+            "best_matches": ["MatchLimits", "rank_pairs"],
             "columns.column_registry": ["ColumnRegistry"],
             "columns.event_columns": ["encode_events"],
             "filter_table": ["FilterTable"],

@@ -56,13 +56,6 @@ class BoundingBoxes(NamedTuple):
         return boxes
 
 
-def checks_with_boxes(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
-    """Return the checks that are true only for events in contact with, or near, a geometry."""
-    kinds = np.empty(len(checks), np.uint8)
-    check_boxes.fill_bounding_boxes(checks, shapes, np.empty((len(checks), 4)), kinds)
-    return np.flatnonzero(~np.isin(kinds, check_boxes.UNBOUNDED))
-
-
 def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> BoundingBoxes:
     """Return the boxes that events must meet for checks to be true."""
     boxes = np.zeros((len(checks), 4))

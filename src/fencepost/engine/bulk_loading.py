@@ -34,6 +34,7 @@ from fencepost.engine.postings.keyword_postings import (
 )
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_builder import NEVER_EXPIRES, build
+from fencepost.engine.subscriptions import validate_id
 from fencepost.errors import GeometryError, ModelError
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import Column, ColumnKind, Measure
@@ -55,8 +56,8 @@ class ColumnSubscriptions:
     def __init__(
         self,
         columns: ColumnRegistry,
-        ids: Sequence[str],
-        subscribers: Sequence[str] | None,
+        ids: Sequence[str | int] | pa.Array,
+        subscribers: Sequence[str | int] | pa.Array | None,
         regions: Mapping[str, tuple[object, object]] | None,
         within: Mapping[str, tuple[object, object]] | None,
         keywords: Mapping[str, Sequence[Sequence[str]]] | None,
@@ -399,26 +400,45 @@ def _unknown_relation_error(name: object) -> ModelError:
     return ModelError(f"no relation is called {name!r:.40}; give one of {known}")
 
 
-def _read_names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
+def _as_texts(values: Any, what: str) -> pa.Array:
+    """Return ids as an Arrow array of strings; integers become their decimal text."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        values = pa.array(values)
+    if isinstance(values, pa.Array):
+        if values.type == pa.string():
+            return values
+        if pa.types.is_integer(values.type):
+            return values.cast(pa.string())
+        if pa.types.is_floating(values.type) or pa.types.is_boolean(values.type):
+            values = values.to_pylist()
+    try:
+        return pa.array(values, pa.string())
+    except pa.ArrowException:
+        names = [None if value is None else validate_id(value, what) for value in values]
+        return pa.array(names, pa.string())
+
+
+def _read_names(
+    ids: Sequence[str | int] | pa.Array, subscribers: Sequence[str | int] | pa.Array | None
+) -> pa.Table:
     """Return the ids and subscribers as a table. Raise ModelError if an id is repeated."""
 
     def read_strings(values: Any, what: str) -> pa.Array:
         try:
-            if isinstance(values, pa.ChunkedArray):
-                values = values.combine_chunks()
-            is_plain = isinstance(values, pa.Array) and values.type == pa.string()
-            array = values if is_plain else pa.array(values, pa.string())
+            array = _as_texts(values, what)
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
-            raise ModelError(f"{what} must be strings: {error}") from error
-        check_utf8(what, array)
+            raise ModelError(f"{what}s must be strings or integers: {error}") from error
+        check_utf8(f"{what}s", array)
         if array.null_count or pc.any(pc.equal(array, "")).as_py():
-            raise ModelError(f"{what} must not be null or empty")
+            raise ModelError(f"{what}s must not be null or empty")
         return array
 
-    id_column = read_strings(ids, "ids")
+    id_column = read_strings(ids, "id")
     columns = {"id": id_column}
     if subscribers is not None:
-        columns["subscriber"] = read_strings(subscribers, "subscribers")
+        columns["subscriber"] = read_strings(subscribers, "subscriber")
         if len(columns["subscriber"]) != len(id_column):
             raise ModelError(
                 f"there are {len(id_column):,} ids but {len(columns['subscriber']):,} subscribers"

@@ -86,7 +86,7 @@ class _StatelessEngine(ABC):
     def subscribers(self, event: Attributes) -> Iterable[str]:
         """Return the distinct subscribers of these subscriptions."""
         snapshot = self._segments.snapshot()
-        return {*_named(snapshot.subscribers, self.matching_rows(snapshot, event))}
+        return snapshot.subscribers_of(self.matching_rows(snapshot, event))
 
     def matching_rows(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Return for each segment the rows that an event matches."""
@@ -138,6 +138,8 @@ class SegmentEngine(_StatelessEngine):
         if stops_and_rows is None:
             return super().matching_rows(snapshot, event)
         first = len(snapshot)
+        if first == 1:
+            return (stops_and_rows[1:],)
         ends = [first, *(first + stop for stop in stops_and_rows[:first])]
         return [stops_and_rows[start:stop] for start, stop in pairwise(ends)]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from fencepost.engine.executors import Clock, Engine, ReferenceEngine, SegmentEngine
 from fencepost.engine.segment_manager import SegmentManager
@@ -56,10 +56,16 @@ _PUBLISHED = {
     "ops4st": ("fencepost.papers.events.adapter", "ops4st"),
     "ops4st-standard": ("fencepost.papers.events.adapter", "ops4st_standard"),
 }
-INDEXES = (*_BUILT_IN, *_PUBLISHED)
+IndexName: TypeAlias = Literal[
+    "auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", "ops4st-standard"
+]
+INDEXES: tuple[IndexName, ...] = get_args(IndexName)
+assert (*_BUILT_IN, *_PUBLISHED) == INDEXES
 
 
-def resolve_index(index: str | MatcherIndex, space: SpaceName | None) -> tuple[MatcherIndex, Space]:
+def resolve_index(
+    index: IndexName | MatcherIndex, space: SpaceName | None
+) -> tuple[MatcherIndex, Space]:
     """Return the index with a name, or the given index itself, and the space of a matcher with it.
 
     If no space is given, it is the default space or, with an index that does not support that one,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -13,13 +13,17 @@ from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.engine.attribute_watch import AttributeWatch
 from fencepost.engine.batch import match_table
+from fencepost.engine.best_matches import MatchLimits, match_best_of_table
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
-from fencepost.engine.frames import match_frame
-from fencepost.engine.index_registry import MatcherIndex, resolve_index
+from fencepost.engine.fence_frames import FenceColumns
+from fencepost.engine.fences import RelationName, make_fence
+from fencepost.engine.frames import match_frame, subscribe_frame
+from fencepost.engine.index_registry import IndexName, MatcherIndex, resolve_index
+from fencepost.engine.matcher_display import matcher_html
 from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
     ReferenceScorer,
@@ -27,7 +31,7 @@ from fencepost.engine.ranking import (
     SegmentScorer,
     check_limits,
     ranked,
-    sort_hits,
+    rows_by_segment,
 )
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_manager import SegmentManager, id_in_use_message
@@ -35,14 +39,25 @@ from fencepost.engine.segment_view import SegmentView
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
 from fencepost.engine.storage.known_versions import KnownVersions
+from fencepost.engine.storage.manifest import build_manifest, decode_manifest, encode_manifest
+from fencepost.engine.storage.segment_bytes import (
+    SegmentBytes,
+    segment_from_bytes,
+    segment_to_bytes,
+)
+from fencepost.engine.subscription_tables import subscription_table
 from fencepost.engine.subscriptions import (
+    Expiry,
     Subscription,
+    bad_rows_error,
     compile_condition,
     compile_rows,
     compile_subscription,
+    validate_id,
 )
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
+from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import Space, SpaceName
@@ -84,6 +99,9 @@ class Matcher:
     After a fork, the child may use the matcher if no other thread was using it at the fork.
     The index of a published system runs one match at a time; concurrent matches wait.
 
+    A matcher can be pickled and copied, for example for processes of multiprocessing or joblib. The
+    copy has the subscriptions of that moment and its own statistics. The clock must be picklable.
+
     Examples
     --------
     >>> m = Matcher()
@@ -95,12 +113,13 @@ class Matcher:
     def __init__(
         self,
         space: SpaceName | None = None,
-        index: str | MatcherIndex = "auto",
+        index: IndexName | MatcherIndex = "auto",
         *,
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
         self._index, coordinate_space = resolve_index(index, space)
+        self._index_as_given = index
         self._clock = clock
         self._known_versions = KnownVersions()
         self._load(ColumnRegistry(Tokenizer.without(stop_words), coordinate_space), ())
@@ -135,27 +154,29 @@ class Matcher:
 
     def subscribe(
         self,
-        id: str,
+        id: str | int,
         expression: str | Mapping[str, object] | Condition,
         *,
-        subscriber: str | None = None,
+        subscriber: str | int | None = None,
         replace: bool = False,
-        expires: object = None,
+        expires: Expiry = None,
     ) -> None:
         """Add a subscription.
 
         Parameters
         ----------
-        id : str
-            Unique id, which `match` returns.
+        id : str or int
+            Unique id, which `match` returns. An integer becomes its decimal text, here and
+            wherever an id is given: 7 and "7" are the same id.
         expression : str, mapping or Condition
             CQL2 text, CQL2 JSON, or a parsed expression.
         subscriber : str, optional
             Owner of the subscription. Defaults to the id.
         replace : bool
             Whether to replace a subscription that has the same id.
-        expires : datetime or ISO 8601 string, optional
-            Time from which the subscription no longer matches.
+        expires : datetime, timedelta or ISO 8601 string, optional
+            Time from which the subscription no longer matches; a timedelta counts from now, by the
+            matcher's clock.
 
         Raises
         ------
@@ -167,12 +188,12 @@ class Matcher:
         See Also
         --------
         subscribe_many : Add the rows of a table.
+        subscribe_frame : Add a subscription for each geometry of a table.
         subscribe_columns : Add many subscriptions without parsing expressions.
         """
-        self.add(
-            [compile_subscription(self._columns.space, id, expression, subscriber, expires)],
-            replace,
-        )
+        space, now = self._columns.space, self._clock()
+        subscription = compile_subscription(space, id, expression, subscriber, expires, now)
+        self.add([subscription], replace)
 
     def subscribe_many(
         self,
@@ -207,7 +228,7 @@ class Matcher:
         good: dict[str, Subscription] = {}
         rows: list[int] = []  # row of each subscription in `good`
         bad: DeadLetters = []
-        for row, subscription in compile_rows(self._columns.space, table, bad):
+        for row, subscription in compile_rows(self._columns.space, table, bad, self._clock()):
             if subscription.id in good:
                 bad.append((row, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
@@ -224,7 +245,7 @@ class Matcher:
                 for id in ids_in_use:
                     del good[id]
             if bad and dead_letters is None:
-                raise ModelError(_bad_rows_message(sorted(bad)))
+                raise bad_rows_error(bad)
             self.add([*good.values()], replace)
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
@@ -232,13 +253,13 @@ class Matcher:
 
     def subscribe_columns(
         self,
-        ids: Sequence[str] | pa.Array,
+        ids: Sequence[str | int] | pa.Array,
         *,
         regions: Mapping[str, tuple[object, object]] | None = None,
         within: Mapping[str, tuple[object, object]] | None = None,
         keywords: Mapping[str, Sequence[Sequence[str]] | pa.Array] | None = None,
         equals: Mapping[str, Sequence[object]] | None = None,
-        subscribers: Sequence[str] | None = None,
+        subscribers: Sequence[str | int] | pa.Array | None = None,
         progress: bool = False,
     ) -> None:
         """Add many subscriptions from columns, without parsing expressions.
@@ -248,7 +269,7 @@ class Matcher:
 
         Parameters
         ----------
-        ids : sequence of str
+        ids : sequence of str or int
             Unique id of each row.
         regions : mapping of attribute to (geometries, relations)
             The event's geometry must have the relation to the row's geometry. A relation is the
@@ -262,7 +283,7 @@ class Matcher:
         equals : mapping of attribute to values
             The event's string, number or boolean must equal the row's value. None adds no
             condition.
-        subscribers : sequence of str, optional
+        subscribers : sequence of str or int, optional
             Owner of each subscription. Defaults to the ids.
         progress : bool
             Whether to show a progress bar on standard error.
@@ -291,17 +312,103 @@ class Matcher:
             if ids_in_use:
                 raise ModelError(id_in_use_message(min(ids_in_use)))
             segment = subscriptions.segment(self._segments.event_sampler.sample())
-            self._columns.register_all(columns)
             report_step("adding the segment")
-            self._segments.add_segment(segment)
-            self._changed((id.as_py(), None) for id in subscriptions.ids)
+            self._add_segment(segment, columns)
 
-    def unsubscribe(self, id: str) -> bool:
+    def subscribe_frame(
+        self,
+        frame: Any,
+        *,
+        id: str | None = None,
+        relation: RelationName = "S_INTERSECTS",
+        where: str | Mapping[str, object] | Condition | None = None,
+        distance: float | None = None,
+        attribute: str = "geometry",
+        geometry: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        subscriber: str | None = None,
+        expires: Expiry = None,
+        replace: bool = False,
+        dead_letters: DeadLetters | None = None,
+    ) -> int:
+        """Add a subscription for each geometry of a table.
+
+        An event matches it if the event's geometry has the relation to the row's geometry, and if
+        the event fulfils the further condition.
+
+        Parameters
+        ----------
+        frame : GeoPandas, pandas or polars DataFrame, Arrow table, or any Arrow stream
+            Also a FeatureCollection, or a list of Features or mappings.
+        id : str, optional
+            Column of the ids: strings or integers. Left out: the column `id`, or else the index of
+            a pandas or GeoPandas table, or the number of the row in any other.
+        relation : str
+            Function of the language that relates two geometries, such as "S_WITHIN".
+        where : str, mapping or Condition, optional
+            Further condition on events, in CQL2.
+        distance : float, optional
+            Bound of S_DWITHIN and the other functions of nearness, in metres ("wgs84") or in the
+            unit of the coordinates ("planar").
+        attribute : str
+            Attribute of events that holds their geometry.
+        geometry : str, optional
+            Column of the geometries. Left out: that of a GeoDataFrame, or else `geometry`.
+        x, y : str, optional
+            Columns of the coordinates of points, instead of a column of geometries.
+        subscriber : str, optional
+            Column of the owners. Left out, or where it is null: the id.
+        expires : datetime, timedelta or str, optional
+            Time from which the subscriptions no longer match, as in `subscribe`; or the name of the
+            column that has it for each row.
+        replace : bool
+            Whether to replace subscriptions that have the same ids.
+        dead_letters : list, optional
+            List that receives (row, reason) for each row that cannot be used; the other rows are
+            added. Without this list, one bad row makes the call raise and nothing is added.
+
+        Returns
+        -------
+        int
+            Number of subscriptions added.
+
+        Raises
+        ------
+        ModelError
+            If the table lacks a column, `relation`, `distance` or `where` cannot be used, or a row
+            cannot be used and `dead_letters` is not given.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> m = Matcher()
+        >>> shops = pd.DataFrame({"shop": ["a", "b"], "lon": [8.5, 9.5], "lat": [47.4, 47.4]})
+        >>> near = {"relation": "S_DWITHIN", "distance": 500, "where": "kind = 'bike'"}
+        >>> m.subscribe_frame(shops, id="shop", x="lon", y="lat", **near)
+        2
+        >>> m.match({"kind": "bike", "geometry": "POINT (8.503 47.401)"})
+        ['a']
+        """
+        space = self._columns.space
+        fence = make_fence(
+            relation, space=space, distance=distance, attribute=attribute, where=where
+        )
+        columns = FenceColumns(id, geometry, x, y, subscriber, expires)
+        return subscribe_frame(self, frame, fence, columns, replace, dead_letters)
+
+    def _add_segment(self, segment: Segment, columns: ColumnRegistry) -> None:
+        """Add a segment whose checks refer to a copy of the columns; the caller holds the lock."""
+        self._columns.register_all(columns)
+        self._segments.add_segment(segment)
+        self._changed((id.as_py(), None) for id in segment.column("id"))
+
+    def unsubscribe(self, id: str | int) -> bool:
         """Remove a subscription.
 
         Parameters
         ----------
-        id : str
+        id : str or int
             Id of the subscription.
 
         Returns
@@ -312,15 +419,15 @@ class Matcher:
         with self._segments.lock:
             existed = self._segments.remove(id)
             if existed:
-                self._changed([(id, None)])
+                self._changed([(validate_id(id), None)])
         return existed
 
-    def move(self, id: str, attribute: str, geometry: object) -> None:
+    def move(self, id: str | int, attribute: str, geometry: object) -> None:
         """Replace the geometry of a subscription, for example when its subscriber moves.
 
         Parameters
         ----------
-        id : str
+        id : str or int
             Id of the subscription.
         attribute : str
             Event attribute that the subscription compares with a geometry. If the subscription
@@ -345,7 +452,7 @@ class Matcher:
         with self._segments.lock:
             if id not in self:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
-            view = self._view
+            id, view = validate_id(id), self._view
             condition = replace_geometry(view.condition(id), attribute, geometry)
             compiled = compile_condition(condition, self._columns.space)
             subscription = Subscription(
@@ -387,7 +494,7 @@ class Matcher:
             notify([id for id, _ in changes])
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and id in self._segments
+        return id in self._segments
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -399,6 +506,29 @@ class Matcher:
     def ids(self) -> list[str]:
         """Return the ids of all subscriptions, sorted."""
         return self._segments.ids()
+
+    def subscriptions(self, *, expressions: bool = True) -> pa.Table:
+        """Return the subscriptions as an Arrow table, sorted by id.
+
+        Parameters
+        ----------
+        expressions : bool
+            Whether to return the column `expression`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `id`, `subscriber`, `expression` and `expires`, which is null for a subscription
+            that never expires. `.to_pandas()` makes it a DataFrame.
+
+        Notes
+        -----
+        Stored expressions are returned as they were given and are not parsed: a million rows take
+        half a second. A subscription of `subscribe_columns` or `subscribe_frame` has no stored
+        expression; one is made from its checks, and a million of them take some minutes.
+        """
+        snapshot = self._segments.snapshot()
+        return subscription_table(snapshot, self._columns, self._clock(), expressions)
 
     # Matching
 
@@ -426,12 +556,16 @@ class Matcher:
         ModelError
             If the value is not an event.
         """
-        if top_k is None and min_score is None:
-            values = attributes(event)
+        if top_k is not None or min_score is not None:
+            check_limits(top_k, min_score)
+            event_values = self._view.event_values(event)
             if self._attribute_watch.pending:
-                self._attribute_watch.see_event(values)
-            return sorted(self._engine.ids(values))
-        return [id for id, _ in self.rank(event, top_k, min_score)]
+                self._attribute_watch.see_event(event_values.attributes)
+            return [id for id, _ in self._rank(event_values, top_k, min_score)]
+        values = attributes(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values)
+        return sorted(self._engine.ids(values))
 
     def rank(
         self, event: object, top_k: int | None = None, min_score: float | None = None
@@ -468,11 +602,18 @@ class Matcher:
         """
         check_limits(top_k, min_score)
         values = self._view.event_values(event)
+        if self._attribute_watch.pending:
+            self._attribute_watch.see_event(values.attributes)
+        return self._rank(values, top_k, min_score)
+
+    def _rank(
+        self, event: EventValues, top_k: int | None, min_score: float | None
+    ) -> list[tuple[str, float]]:
         snapshot = self._segments.snapshot()
-        matches = sort_hits(snapshot, self._engine.matching_rows(snapshot, values.attributes))
-        scores = self._scorer.score(snapshot, values, matches)
-        ids = [segment.id_of(row) for segment, rows in matches for row in rows.tolist()]
-        return ranked(ids, scores, top_k, min_score)
+        hits = self._engine.matching_rows(snapshot, event.attributes)
+        matches = rows_by_segment(snapshot, hits)
+        scores = self._scorer.score(snapshot, event, matches)
+        return ranked(matches, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
         """Return the distinct subscribers whose subscriptions an event matches, sorted.
@@ -495,6 +636,8 @@ class Matcher:
         *,
         sort: bool = False,
         strict: bool = False,
+        top_k: int | None = None,
+        min_score: float | None = None,
     ) -> pa.Table:
         """Match a table of events, and return every pair of an event and a subscription.
 
@@ -512,12 +655,17 @@ class Matcher:
         strict : bool
             Whether an attribute that subscriptions name, and that no event of the table has, is an
             error. Otherwise it is a `FencepostWarning`, once for each attribute.
+        top_k : int, optional
+            Return at most this many matches of each event, those with the highest scores.
+        min_score : float, optional
+            Leave out matches whose score is lower; see `rank`.
 
         Returns
         -------
         pyarrow.Table
             Columns `event` (row number) and `subscription` (id, dictionary-encoded), in the order
-            of the events.
+            of the events. With `top_k` or `min_score` also `score`, and the matches of an event are
+            sorted by descending score, then by id.
 
         Raises
         ------
@@ -530,7 +678,11 @@ class Matcher:
             self._attribute_watch.require_all(events)
         elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
-        return match_table(self, self._segments.snapshot(), events, threads, dead_letters, sort)
+        snapshot = self._segments.snapshot()
+        if top_k is None and min_score is None:
+            return match_table(self, snapshot, events, threads, dead_letters, sort)
+        limits = MatchLimits(top_k, min_score)
+        return match_best_of_table(self, snapshot, events, threads, dead_letters, limits)
 
     def match_frame(
         self,
@@ -540,6 +692,9 @@ class Matcher:
         y: str | None = None,
         column: str = "subscription",
         strict: bool = False,
+        top_k: int | None = None,
+        min_score: float | None = None,
+        score_column: str = "score",
     ) -> Any:
         """Return a table with a row for each event and each subscription that the event matches.
 
@@ -553,12 +708,19 @@ class Matcher:
             Name of the new column, which has the ids of the subscriptions.
         strict : bool
             As in `match_batch`.
+        top_k : int, optional
+            Return at most this many matches of each event, those with the highest scores.
+        min_score : float, optional
+            Leave out matches whose score is lower; see `rank`. With 0, all have their scores.
+        score_column : str
+            Name of the column of scores, which is added with `top_k` or `min_score`.
 
         Returns
         -------
         table of the same kind as `frame`; an Arrow table for an Arrow stream
             Its rows, as often as they match and in their order, with the column of ids. A pandas or
-            GeoPandas table keeps its index.
+            GeoPandas table keeps its index. The matches of an event are sorted by id or, with
+            `top_k` or `min_score`, best first.
 
         Examples
         --------
@@ -570,16 +732,17 @@ class Matcher:
             lon   lat subscription
         a  13.3  52.5         west
         """
-        return match_frame(self, frame, x, y, column, strict)
+        limits = None if top_k is None and min_score is None else MatchLimits(top_k, min_score)
+        return match_frame(self, frame, x, y, column, strict, limits, score_column)
 
-    def explain(self, event: object, id: str) -> Explanation:
+    def explain(self, event: object, id: str | int) -> Explanation:
         """Explain why an event matches a subscription or does not, condition by condition.
 
         Parameters
         ----------
         event : mapping, GeoJSON Feature, or table row
             Attributes of the event; an attribute that is absent is null.
-        id : str
+        id : str or int
             Id of the subscription.
 
         Returns
@@ -591,14 +754,14 @@ class Matcher:
             parse(self.expression(id), self._columns.space), self._view.event_values(event)
         )
 
-    def plan(self, id: str) -> tuple[PlannedFilter, ...]:
+    def plan(self, id: str | int) -> tuple[PlannedFilter, ...]:
         """Return the access path by which events find each filter of a subscription.
 
         Compacts the memtable first, so that the subscription is in a segment.
 
         Parameters
         ----------
-        id : str
+        id : str or int
             Id of the subscription.
         """
         self.compact()
@@ -607,7 +770,7 @@ class Matcher:
             condition = condition_of_row(segment, row, self._columns)
             return plan_filters(segment, row, condition, self._columns)
 
-    def expression(self, id: str) -> str:
+    def expression(self, id: str | int) -> str:
         """Return the expression of a subscription as CQL2 text or JSON, as it was given."""
         return self._view.expression(id)
 
@@ -696,7 +859,7 @@ class Matcher:
     def open(
         cls,
         path: str | Path,
-        index: str | MatcherIndex = "auto",
+        index: IndexName | MatcherIndex = "auto",
         *,
         clock: Clock = time.time_ns,
     ) -> Matcher:
@@ -727,11 +890,48 @@ class Matcher:
         matcher._load(columns, segments)
         return matcher
 
+    # Display
 
-def _bad_rows_message(bad: DeadLetters) -> str:
-    shown = "; ".join(f"row {row}: {reason}" for row, reason in bad[:10])
-    more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
-    return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
+    def __repr__(self) -> str:
+        return (
+            f"<Matcher: {len(self):,} subscriptions, space {self.space.value!r}, "
+            f"index {self.index!r}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return matcher_html(self)
+
+    # Pickles and copies
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self._segments.lock:
+            snapshot = self._segments.snapshot()
+            state = _MatcherState(
+                self._index_as_given,
+                self._clock,
+                encode_manifest(build_manifest([], self._columns)),
+                [segment_to_bytes(segment, snapshot.version) for segment in snapshot],
+                self._known_versions.copy(),
+            )
+        return _matcher_of_state, (type(self), state)
+
+
+class _MatcherState(NamedTuple):
+    """What a pickle of a matcher holds: its subscriptions, and how to open them."""
+
+    chosen_index: IndexName | MatcherIndex
+    clock: Clock
+    manifest: bytes  # without segments
+    segments: list[SegmentBytes]
+    known_versions: KnownVersions
+
+
+def _matcher_of_state(kind: type[Matcher], state: _MatcherState) -> Matcher:
+    columns = decode_manifest("a pickle", state.manifest).event_columns()
+    matcher = kind(columns.space, state.chosen_index, clock=state.clock)
+    matcher._known_versions = state.known_versions
+    matcher._load(columns, [segment_from_bytes(segment) for segment in state.segments])
+    return matcher
 
 
 def matcher_from_segments(columns: ColumnRegistry, segments: Iterable[Segment]) -> Matcher:

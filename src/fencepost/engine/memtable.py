@@ -194,6 +194,9 @@ class Memtable:
         Whether a filter may need only keywords and a box. A segment stores such a filter as a
         posting, which takes less memory.
 
+    has_subscribers : bool
+        Whether the subscriber of a subscription is not its id.
+
     Notes
     -----
     There is one writer; readers hold a `MemtableView`. A row's arrays are written before its
@@ -208,6 +211,7 @@ class Memtable:
         self.serial = serial
         self.subscriptions: list[Subscription] = []
         self.has_posting_filters = False
+        self.has_subscribers = False
         self._rows: dict[str, int] = {}
         self._columns = columns
         self._sizes = np.zeros(memtable_arrays.SIZES, np.int64)
@@ -256,6 +260,7 @@ class Memtable:
             self._arrays.filter_subscription[sizes[memtable_arrays.FILTERS] :] = self.capacity
             raise
         for subscription in subscriptions:
+            self.has_subscribers |= subscription.subscriber != subscription.id
             self._rows[subscription.id] = len(self.subscriptions)
             self.subscriptions.append(subscription)
 
@@ -403,6 +408,11 @@ class MemtableView(SegmentReader):
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def has_subscribers(self) -> bool:  # type: ignore[override]
+        """Whether the subscriber of some row, or of a later one, is not its id."""
+        return self._memtable.has_subscribers
 
     @cached_property
     def arrays(self) -> SegmentArrays:  # type: ignore[override]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -20,11 +21,12 @@ from fencepost.engine.batch import Pairs
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.engine.executors import Clock, condition_of_row
-from fencepost.engine.postings.keyword_postings import Box, ranges
+from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_builder import NEVER_EXPIRES, NOT_DELETED
 from fencepost.engine.segment_words import (
-    field_of_key,
+    distinct_keywords_of,
+    field_stride,
     keyword_field,
     keywords_of,
     spatial_bounds_of,
@@ -35,7 +37,13 @@ from fencepost.errors import ModelError
 from fencepost.events.event_values import EventValues
 from fencepost.filters.normal_form import to_filters
 from fencepost.geometry.space import Space
-from fencepost.kernels.geodesic.geodesics import geodesic
+from fencepost.kernels.match.check_evaluation import TEXT
+from fencepost.kernels.match.match_scores import (
+    COARSE_UNIT,
+    score_places,
+    score_places_m,
+    score_words,
+)
 from fencepost.kernels.match.segment_search import look_up
 from fencepost.reference import exact_ranking as reference
 
@@ -53,7 +61,7 @@ Ranked: TypeAlias = list[tuple[str, float]]
 class Scorer(Protocol):
     """Scores matches, from any number of threads."""
 
-    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> list[float]:
+    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> Floats:
         """Return the score of each match.
 
         All live subscriptions of the snapshot count for document frequencies.
@@ -85,21 +93,70 @@ def by_segment(snapshot: Snapshot, rows: NDArray[np.int64]) -> Matches:
     ]
 
 
-def sort_hits(snapshot: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
-    """Sort the matching rows of each segment; segments without any are left out."""
+def rows_by_segment(snapshot: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
+    """Return the matching rows of each segment as arrays; segments without any are left out."""
     return [
-        (segment, np.array(sorted(rows), np.int64))
+        (segment, np.frombuffer(array("q", rows), np.int64))
         for segment, rows in zip(snapshot, hits, strict=False)
         if rows
     ]
 
 
-def ranked(ids: list[str], scores: list[float], top_k: Any, min_score: Any) -> Ranked:
+def ranked(matches: Matches, scores: Floats, top_k: int | None, min_score: Any) -> Ranked:
     """Return ids and scores within the limits, by descending score, then by id."""
-    pairs = zip(ids, scores, strict=True)
-    within_limit = [pair for pair in pairs if min_score is None or pair[1] >= min_score]
-    within_limit.sort(key=lambda pair: (-pair[1], pair[0]))
-    return within_limit[:top_k]
+    best = _best(scores, top_k, min_score)
+    values = scores[best]
+    ids = _ids_at(matches, best)
+    for start, stop in _runs(values[1:] == values[:-1]):
+        ids[start : stop + 1] = sorted(ids[start : stop + 1])
+    return list(zip(ids, values.tolist(), strict=True))[:top_k]
+
+
+def _best(scores: Floats, top_k: int | None, min_score: Any) -> NDArray[np.int64]:
+    """Return the positions of the scores within the limits, in descending order of the scores.
+
+    They are more than `top_k` if several have the lowest of these scores.
+    """
+    if min_score is None:
+        kept = np.arange(len(scores))
+    else:
+        kept = np.flatnonzero(scores >= _least_double(min_score))
+    if top_k is not None and top_k < len(kept):
+        if top_k == 0:
+            return kept[:0]
+        split = len(kept) - top_k
+        lowest = np.partition(scores[kept], split)[split]
+        kept = kept[scores[kept] >= lowest]
+    return kept[np.argsort(-scores[kept])]
+
+
+def _least_double(limit: Any) -> float:
+    """Return the least double that is not below a number."""
+    try:
+        number = float(limit)
+    except OverflowError:
+        return math.inf if limit > 0 else -math.inf
+    return math.nextafter(number, math.inf) if number < limit else number
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return where runs of true flags begin, and where they end."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _ids_at(matches: Matches, positions: NDArray[np.int64]) -> list[str]:
+    """Return the ids of matches, given their positions among the matches of all segments."""
+    if not matches:
+        return []
+    if 2 * len(positions) > sum(len(rows) for _, rows in matches):
+        all_ids = [id for segment, rows in matches for id in map(segment.id_of, rows.tolist())]
+        return [*map(all_ids.__getitem__, positions.tolist())]
+    rows = np.concatenate([rows for _, rows in matches])[positions].tolist()
+    names = [segment.id_of for segment, _ in matches]
+    ends = np.cumsum([len(rows) for _, rows in matches])
+    segments = np.searchsorted(ends, positions, "right").tolist()
+    return [names[segment](row) for segment, row in zip(segments, rows, strict=True)]
 
 
 class SegmentScorer:
@@ -112,17 +169,18 @@ class SegmentScorer:
         # Keyed by serial number and row count, because the last segment, the memtable, grows.
         self._frequencies: dict[tuple[int, int], _DocumentFrequencies] = {}
 
-    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> list[float]:
+    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> Floats:
         """Return the score of each match."""
         words = _EventWords(self._columns, event)
+        places = _EventPlaces(self._columns, event)
         # Document frequencies are counted only if the event has words.
-        weights = self._weights(snapshot, words) if matches and len(words.field) else []
-        scores: list[float] = []
-        for segment, rows in matches:
-            text = _text_scores(segment, rows, words, weights)
-            nearness = _nearness_scores(segment, rows, self._columns, event)
-            scores += ((text + nearness) / 2).tolist()
-        return scores
+        if matches and len(words.field):
+            words.set_weights(self._weights(snapshot, words))
+        scores = [
+            (words.score(segment, rows) + places.score(segment, rows)) / 2
+            for segment, rows in matches
+        ]
+        return np.concatenate(scores) if scores else np.empty(0)
 
     def _weights(self, snapshot: Snapshot, words: _EventWords) -> list[float]:
         """Return the inverse document frequency of each word of the event."""
@@ -151,7 +209,7 @@ class _DocumentFrequencies:
         keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for first in range(0, len(segment), _BLOCK_ROWS):
             rows = np.arange(first, min(first + _BLOCK_ROWS, len(segment)))
-            key, count = np.unique(keywords_of(segment, rows).key, return_counts=True)
+            key, count = np.unique(distinct_keywords_of(segment, rows), return_counts=True)
             keys.append(key)
             counts.append(count)
         self._keys, position = np.unique(np.concatenate(keys), return_inverse=True)
@@ -188,7 +246,7 @@ class _DocumentFrequencies:
         is_dead = (deleted_version <= version) | (expires <= now)
         changed = np.flatnonzero(is_dead != self._is_dead)
         for rows, step in ((changed[is_dead[changed]], -1), (changed[~is_dead[changed]], 1)):
-            key = keywords_of(segment, rows).key
+            key = distinct_keywords_of(segment, rows)
             np.add.at(self._counts, np.searchsorted(self._keys, key), step)
         self._is_dead = is_dead
         self.live_count = len(is_dead) - int(np.count_nonzero(is_dead))
@@ -218,104 +276,74 @@ class _EventWords:
             lists.item_start[items],
             lists.item_start[items + 1],
         )
+        self._keys: dict[int, NDArray[np.int64]] = {}
+        self._weights: Floats | None = None
+        self._totals = np.zeros((keyword_field(len(sources), TEXT), 2))
 
     def keys(self, segment: SegmentReader) -> NDArray[np.int64]:
         """Return the key of each word in a segment, or -1 if its vocabulary lacks the word."""
-        ids = np.empty(len(self.field), np.int64)
-        if len(ids):
+        if segment.serial not in self._keys:
+            ids = np.empty(len(self.field), np.int64)
             look_up(segment.struct_ref, self._text, self._start, self._stop, ids)
-        return np.where(ids < 0, -1, word_key(segment, self.field, ids))
+            self._keys[segment.serial] = word_key(segment, self.field, ids)
+        return self._keys[segment.serial]
 
+    def set_weights(self, weights: list[float]) -> None:
+        """Set the inverse document frequency of each word."""
+        whole = np.array(weights)
+        coarse = np.floor(whole / COARSE_UNIT) * COARSE_UNIT
+        self._weights = np.column_stack((coarse, whole - coarse))
+        np.add.at(self._totals, self.field, self._weights)
 
-def _text_scores(
-    segment: SegmentReader, rows: NDArray[np.int64], words: _EventWords, weights: list[float]
-) -> NDArray[np.float64]:
-    """Return for each row the weight of the event's words that it names, over the total weight."""
-    scores = np.zeros(len(rows))
-    if not weights:
-        return scores
-    keywords = keywords_of(segment, rows)
-    field = field_of_key(segment, keywords.key).tolist()
-    event_keys = words.keys(segment)
-    order = np.argsort(event_keys, kind="stable")
-    position = np.minimum(
-        np.searchsorted(event_keys, keywords.key, sorter=order), len(event_keys) - 1
-    )
-    is_hit = event_keys[order[position]] == keywords.key
-    word = np.where(is_hit, order[position], -1).tolist()
-    total_weights: dict[tuple[int, ...], float] = {}
-    bounds = np.searchsorted(keywords.position, np.arange(len(rows) + 1)).tolist()
-    for row in np.unique(keywords.position[is_hit]).tolist():
-        low, high = bounds[row], bounds[row + 1]
-        fields = tuple(dict.fromkeys(field[low:high]))
-        if fields not in total_weights:
-            total_weights[fields] = math.fsum(np.array(weights)[np.isin(words.field, fields)])
-        total = total_weights[fields]
-        if total:  # 0 if all subscriptions were deleted after they matched
-            scores[row] = math.fsum(weights[k] for k in word[low:high] if k >= 0) / total
-    return scores
-
-
-def _nearness_scores(
-    segment: SegmentReader, rows: NDArray[np.int64], columns: ColumnRegistry, event: EventValues
-) -> NDArray[np.float64]:
-    """Return for each row the nearness of the event to the nearest of its bounding boxes."""
-    nearest = np.zeros(len(rows))
-    bounds = spatial_bounds_of(segment, rows)
-    for column in np.unique(bounds.column).tolist():
-        source: Any = columns.of(Storage.GEOMETRY)[column].source
-        shape = event.shapes(source.name)
-        if shape is None:
-            continue
-        x0, y0, x1, y1 = (float(shape.arrays.shapes[name][0]) for name in ("x0", "y0", "x1", "y1"))
-        in_column = bounds.column == column
-        boxes = bounds.boxes[in_column]
-        measure = _measure_ellipsoid if columns.space is Space.WGS84 else _measure_plane
-        distance, radius = measure(boxes, bounds.reach[in_column], (x0, y0, x1, y1))
-        # A distance of 0 scores 1, even if the radius is 0.
-        nearness = np.divide(
-            radius, radius + distance, out=np.ones(len(distance)), where=distance > 0
+    def score(self, segment: SegmentReader, rows: NDArray[np.int64]) -> Floats:
+        """Return for each row the weight of the words that it names, over the total weight."""
+        scores = np.zeros(len(rows))
+        if self._weights is None:
+            return scores
+        keys = self.keys(segment)
+        order = np.argsort(keys, kind="stable")
+        position, key = keywords_of(segment, rows)
+        score_words(
+            position,
+            key,
+            field_stride(segment),
+            keys[order],
+            self._weights[order],
+            self._totals,
+            scores,
         )
-        np.maximum.at(nearest, bounds.position[in_column], nearness)
-    return nearest
+        return scores
 
 
-def _measure_plane(boxes: Floats, reach: Floats, event_box: Box) -> tuple[Floats, Floats]:
-    """Return the distances between the centres of boxes and of the event, and the boxes' radii.
+class _EventPlaces:
+    """The bounding boxes of an event's geometries, by attribute."""
 
-    All lengths are divided by 8, so that no sum of coordinates overflows.
-    """
-    x0, y0, x1, y1 = event_box
-    distance = _lengths(
-        boxes[:, 0] / 16 + boxes[:, 2] / 16 - (x0 / 16 + x1 / 16),
-        boxes[:, 1] / 16 + boxes[:, 3] / 16 - (y0 / 16 + y1 / 16),
-    )
-    diagonal = _lengths(boxes[:, 2] / 8 - boxes[:, 0] / 8, boxes[:, 3] / 8 - boxes[:, 1] / 8)
-    return distance, diagonal / 2 + reach / 8
+    def __init__(self, columns: ColumnRegistry, event: EventValues) -> None:
+        self._sources: list[Any] = [column.source for column in columns.of(Storage.GEOMETRY)]
+        self._is_geodetic = columns.space is Space.WGS84
+        self._event = event
+        self._boxes = np.full((len(self._sources), 4), np.nan)
+        self._is_read = [False] * len(self._sources)
 
+    def score(self, segment: SegmentReader, rows: NDArray[np.int64]) -> Floats:
+        """Return for each row the nearness of the event to the nearest of its bounding boxes."""
+        scores = np.zeros(len(rows))
+        bounds = spatial_bounds_of(segment, rows)
+        for column in np.flatnonzero(np.bincount(bounds.column)).tolist():
+            if not self._is_read[column]:
+                self._read(column)
+        if self._is_geodetic:
+            score_places_m(*bounds, segment.box_radii_m, self._boxes, scores)
+        else:
+            score_places(*bounds[1:], self._boxes, scores)
+        return scores
 
-def _measure_ellipsoid(boxes: Floats, reach: Floats, event_box: Box) -> tuple[Floats, Floats]:
-    """Return distances and radii as `_measure_plane` does, in metres.
-
-    The radius of a box is the distance from its centre to its farthest corner.
-    """
-    x, y = (event_box[0] + event_box[2]) / 2, (event_box[1] + event_box[3]) / 2
-    u, v = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
-    event_x, event_y = np.full(len(u), x), np.full(len(u), y)
-    south, north = (
-        _geodesic_lengths_m(u, v, boxes[:, 0], corner) for corner in (boxes[:, 1], boxes[:, 3])
-    )
-    return _geodesic_lengths_m(event_x, event_y, u, v), np.maximum(south, north) + reach
-
-
-def _geodesic_lengths_m(x: Floats, y: Floats, u: Floats, v: Floats) -> Floats:
-    ends = zip(x.tolist(), y.tolist(), u.tolist(), v.tolist(), strict=True)
-    return np.fromiter((geodesic(*points)[0] for points in ends), np.float64, len(x))
-
-
-def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    # The reference uses Python's hypot; NumPy's may differ from it in the last bit.
-    return np.fromiter(map(math.hypot, x.tolist(), y.tolist()), np.float64, len(x))
+    def _read(self, column: int) -> None:
+        self._is_read[column] = True
+        shape = self._event.shapes(self._sources[column].name)
+        if shape is not None:
+            record = shape.arrays.shapes[0]
+            self._boxes[column] = [record[name] for name in ("x0", "y0", "x1", "y1")]
 
 
 class ReferenceScorer:
@@ -325,19 +353,20 @@ class ReferenceScorer:
         self._columns = columns
         self._clock = clock
 
-    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> list[float]:
+    def score(self, snapshot: Snapshot, event: EventValues, matches: Matches) -> Floats:
         """Return the score of each match."""
         now = self._clock()
         live_filters = self._filters(
             (segment, segment.live_rows(now, snapshot.version)) for segment in snapshot
         )
-        return reference.scores(
+        scores = reference.scores(
             self._filters(matches),
             live_filters,
             event.attributes,
             self._columns.tokenizer.stop_words,
             self._columns.space,
         )
+        return np.array(scores, np.float64)
 
     def _filters(self, rows_of_segments: Any) -> list[list[Any]]:
         return [

@@ -41,8 +41,8 @@ def relate(a: object, b: object) -> Relation:
 
     Examples
     --------
-    >>> relate("POINT (1 1)", "POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))").value
-    'inside'
+    >>> relate("POINT (1 1)", "POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))")
+    <Relation.INSIDE: 'inside'>
     """
     first, second = Shapes.read_one(a), Shapes.read_one(b)
     return Relation.from_code(int(relations(first, second)[0]))

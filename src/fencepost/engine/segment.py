@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.engine.event_sampler import EMPTY_SAMPLE, EventSample
@@ -27,10 +29,13 @@ from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, expression_text
 from fencepost.kernels.match.match_scratch import DELETED_ROWS
 from fencepost.kernels.match.segment_search import SegmentArrays
+from fencepost.kernels.match.subscription_contents import ContentOffsets
 from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 
 _MAX_LISTED = 2**17  # a longer column has no Python object for each string; that saves memory
+_MIN_MARKED = 64  # of fewer rows, a set finds the distinct strings faster than marks do
+_MAX_MARKS_PER_ROW = 128
 
 
 class StringColumn(Sequence[str]):
@@ -100,6 +105,36 @@ class StringColumn(Sequence[str]):
         return int(vocabulary.row_in_slots(self._slots, text, ends, key))
 
 
+class RepeatedStrings:
+    """A column of strings without nulls that repeat; each is stored once, and they are sorted.
+
+    Attributes
+    ----------
+    get : callable
+        Function from a row to its string, for loops over many rows.
+    """
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        encoded = column.combine_chunks().dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):  # no chunks
+            encoded = pa.array([], encoded.type.value_type).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary)
+        rank = np.empty(len(order), np.uint32)
+        rank[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
+        self._strings: list[str] = encoded.dictionary.take(order).to_pylist()
+        self._min_marked = max(_MIN_MARKED, len(self._strings) // _MAX_MARKS_PER_ROW)
+        self._codes = rank[encoded.indices.to_numpy()]
+        self.get = [self._strings[code] for code in self._codes.tolist()].__getitem__
+
+    def distinct(self, rows: Sequence[int]) -> Iterable[str]:
+        """Return the distinct strings of rows."""
+        if len(rows) < self._min_marked:
+            return {*map(self.get, rows)}
+        is_found = np.zeros(len(self._strings), bool)
+        is_found[self._codes[np.frombuffer(array("I", rows), np.uint32)]] = True
+        return map(self._strings.__getitem__, np.flatnonzero(is_found).tolist())
+
+
 SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
 
 
@@ -118,6 +153,8 @@ class SegmentReader(ABC):
         The id, subscriber and expression of each row: see `Segment`.
     id_of, subscriber_of : callable
         Functions from a row to its id or subscriber, for loops over many rows.
+    has_subscribers : bool
+        Whether the subscriber of some row is not its id. A memtable counts later rows, too.
     deleted_version : array
         The first version in which each row is deleted.
     expires : array
@@ -134,11 +171,10 @@ class SegmentReader(ABC):
     names: pa.Table
     id_of: Callable[[int], str]
     subscriber_of: Callable[[int], str]
+    has_subscribers: bool
     deleted_version: NDArray[np.uint32]
     expires: NDArray[np.int64]
     removals = 0
-    _entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
-    _lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
 
     @abstractmethod
     def row_of(self, id: str) -> int:
@@ -177,6 +213,12 @@ class SegmentReader(ABC):
         ids: list[str] = self.column("id").take(pa.array(self.live_rows(now, version))).to_pylist()
         return ids
 
+    def subscribers_of(self, rows: Sequence[int]) -> Iterable[str]:
+        """Return the distinct subscribers of rows."""
+        subscribers = map(self.subscriber_of, rows)
+        # In the order of the rows, because often they are almost sorted.
+        return dict.fromkeys(subscribers) if self.has_subscribers else subscribers
+
     def posting_entries_of(
         self, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -184,25 +226,39 @@ class SegmentReader(ABC):
 
         An entry is direct if its owner is a subscription: no check remains to be evaluated.
         """
-        if self._entries is None:
-            owner = self.arrays.postings.owner[
-                : keyword_postings.direct_entry_count(self.arrays.postings)
-            ]
-            start = np.zeros(len(self) + 1, np.int64)
-            np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
-            self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
-        start, entries = self._entries
-        sizes = start[rows + 1] - start[rows]
-        return entries[keyword_postings.ranges(start[rows], sizes)].astype(np.int64), sizes
+        offsets = self.content_offsets
+        first = offsets.entry_start[rows].astype(np.int64)
+        sizes = offsets.entry_start[rows + 1] - first
+        entries = offsets.entries[keyword_postings.ranges(first, sizes)]
+        return entries.astype(np.int64), sizes
 
     def posting_lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the posting list that holds each entry."""
-        if self._lists is None:
-            first = self.arrays.postings.lists["first"]
-            by_entry = np.argsort(first, kind="stable")
-            self._lists = first[by_entry], by_entry
-        first, by_entry = self._lists
-        return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
+        """Return the posting list that holds each direct entry."""
+        return self.content_offsets.list_of_entry[entries].astype(np.int64)
+
+    @cached_property
+    def content_offsets(self) -> ContentOffsets:
+        """Where the filters and the direct posting entries of each row stand."""
+        postings = self.arrays.postings
+        owner = postings.owner[: keyword_postings.direct_entry_count(postings)]
+        by_entry = np.argsort(postings.lists["first"], kind="stable").astype(np.uint32)
+        counts = postings.lists["count"][by_entry]
+        words = np.arange(len(postings.token_lists) - 1, dtype=np.uint32)
+        return ContentOffsets(
+            _starts(self.arrays.filter_subscription, len(self)),
+            _starts(owner, len(self)),
+            np.argsort(owner, kind="stable").astype(np.uint32),
+            np.repeat(by_entry, counts)[: len(owner)],
+            np.repeat(words, np.diff(postings.token_lists)),
+        )
+
+    @cached_property
+    def box_radii_m(self) -> NDArray[np.float64]:
+        """The radius of the box of each spatial bound, 0 until a ranking needs it.
+
+        The bounds are numbered as in `write_bounds`. Memory is used for those that are needed.
+        """
+        return np.zeros(len(self.arrays.checks) + len(self.content_offsets.entries))
 
     @property
     def deleted_count(self) -> int:
@@ -263,8 +319,27 @@ class Segment(SegmentReader):
     @cached_property
     def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
         """A function from a row to its subscriber."""
-        has_column = "subscriber" in self.names.column_names
-        return StringColumn(self.column("subscriber")).get if has_column else self.id_of
+        if not self.has_subscribers:
+            return self.id_of
+        if len(self) <= _MAX_LISTED:
+            return self._repeated_subscribers.get
+        return StringColumn(self.column("subscriber")).get
+
+    @cached_property
+    def has_subscribers(self) -> bool:  # type: ignore[override]
+        """Whether the subscriber of some row is not its id."""
+        names = self.names
+        return "subscriber" in names.column_names and names["subscriber"] != names["id"]
+
+    @cached_property
+    def _repeated_subscribers(self) -> RepeatedStrings:
+        return RepeatedStrings(self.column("subscriber"))
+
+    def subscribers_of(self, rows: Sequence[int]) -> Iterable[str]:
+        """Return the distinct subscribers of rows."""
+        if self.has_subscribers and len(self) <= _MAX_LISTED:
+            return self._repeated_subscribers.distinct(rows)
+        return super().subscribers_of(rows)
 
     def row_of(self, id: str) -> int:
         """Return the row of an id, or -1."""
@@ -291,6 +366,13 @@ class Segment(SegmentReader):
     def reset_versions(self) -> None:
         """Restart at version 0: live rows stay live, deleted rows stay deleted."""
         self.deleted_version[self.deleted_version != NOT_DELETED] = 0
+
+
+def _starts(owners: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
+    """Return where the items of each of `count` owners begin, and where the last ones end."""
+    starts = np.zeros(count + 1, np.uint32)
+    np.cumsum(np.bincount(owners, minlength=count), out=starts[1:])
+    return starts
 
 
 def merge_segments(

@@ -43,8 +43,8 @@ from fencepost.engine.memtable import INITIAL_CAPACITY, Memtable, MemtableView
 from fencepost.engine.merge_policy import SegmentSize, find_merge, find_merge_at_rest
 from fencepost.engine.segment import Segment, SegmentReader, merge_segments, names_table
 from fencepost.engine.segment_builder import NOT_DELETED, build
-from fencepost.engine.snapshot import Snapshot
-from fencepost.engine.subscriptions import Subscription
+from fencepost.engine.snapshot import Snapshot, as_single_array
+from fencepost.engine.subscriptions import Subscription, id_text
 from fencepost.errors import ModelError
 
 MAX_MEMTABLE_ROWS = 512  # every event visits each subscription there
@@ -103,11 +103,15 @@ class SegmentManager:
             self._publish(self._snapshot.version)
 
     def add_segment(self, segment: Segment) -> None:
-        """Add a segment of subscriptions whose ids are not in use."""
+        """Add a segment of subscriptions, which replace those with the same ids."""
         with self.lock:
+            old_rows = self._locate_all(as_single_array(segment.column("id")))
+            version = self._next_version() if old_rows else self._snapshot.version
+            for old_segment, row in old_rows:
+                old_segment.remove(row, version)
             self._flush()
             self._append(segment)
-            self._publish(self._snapshot.version)
+            self._publish(version)
             self._start_merging()
 
     def add(self, subscriptions: Iterable[Subscription], replace: bool) -> None:
@@ -136,6 +140,7 @@ class SegmentManager:
 
     def remove(self, id: object) -> bool:
         """Remove a subscription. Return whether it existed."""
+        id = id_text(id)
         if not isinstance(id, str):
             return False
         with self.lock:
@@ -154,6 +159,7 @@ class SegmentManager:
 
         Raise ModelError if the id is unknown.
         """
+        id = id_text(id)
         with self.lock:
             location = self._locate(id) if isinstance(id, str) else None
             if location is None:
@@ -169,9 +175,10 @@ class SegmentManager:
                 if self._is_unexpired(segment, row)
             }
 
-    def __contains__(self, id: str) -> bool:
+    def __contains__(self, id: object) -> bool:
+        id = id_text(id)
         with self.lock:
-            location = self._locate(id)
+            location = self._locate(id) if isinstance(id, str) else None
             return location is not None and self._is_unexpired(*location)
 
     def __len__(self) -> int:

@@ -74,7 +74,7 @@ class SegmentView:
         """Bytes of all arrays."""
         return sum(segment.nbytes for segment in self.snapshot())
 
-    def expression(self, id: str) -> str:
+    def expression(self, id: str | int) -> str:
         """Return the expression of a subscription: its own text, or one made from its checks."""
         with self.lock:
             segment, row = self._segments.find(id)
@@ -83,22 +83,22 @@ class SegmentView:
                 condition_text(condition_of(segment, row, self.columns)) if text is None else text
             )
 
-    def condition(self, id: str) -> Condition:
+    def condition(self, id: str | int) -> Condition:
         """Return the condition of a subscription: its own, or one made from its checks."""
         with self.lock:
             return condition_of_row(*self._segments.find(id), self.columns)
 
-    def filters(self, id: str) -> tuple[Filter, ...]:
+    def filters(self, id: str | int) -> tuple[Filter, ...]:
         """Return the filters of a subscription, one of which must hold."""
         return compile_condition(self.condition(id), self.columns.space)
 
-    def expires(self, id: str) -> int:
+    def expires(self, id: str | int) -> int:
         """Return when a subscription expires, in nanoseconds since 1970."""
         with self.lock:
             segment, row = self._segments.find(id)
             return int(segment.expires[row])
 
-    def subscriber(self, id: str) -> str:
+    def subscriber(self, id: str | int) -> str:
         """Return the subscriber of a subscription."""
         with self.lock:
             segment, row = self._segments.find(id)

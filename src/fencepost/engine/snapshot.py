@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -49,10 +50,18 @@ class Snapshot(tuple[SegmentReader, ...]):
         """One function a segment, from a row to its id."""
         return tuple(segment.id_of for segment in self)
 
-    @cached_property
-    def subscribers(self) -> Names:
-        """One function a segment, from a row to its subscriber."""
-        return tuple(segment.subscriber_of for segment in self)
+    def subscribers_of(self, hits: Sequence[Sequence[int]]) -> Iterable[str]:
+        """Return the distinct subscribers of rows of each segment."""
+        if len(self) == 1:
+            return self[0].subscribers_of(hits[0])
+        parts = [
+            segment.subscribers_of(rows) for segment, rows in zip(self, hits, strict=True) if rows
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        subscribers = chain.from_iterable(parts)
+        has_subscribers = any(segment.has_subscribers for segment in self)
+        return dict.fromkeys(subscribers) if has_subscribers else subscribers
 
     @cached_property
     def struct_refs(self) -> Any:

@@ -43,6 +43,8 @@ _BLOCK_ROWS = 10_000  # rows whose geometries are validated in one call
 
 BadRows: TypeAlias = list[tuple[int, str]]
 Expression: TypeAlias = str | Condition | None
+Expiry: TypeAlias = dt.date | dt.timedelta | np.datetime64 | np.timedelta64 | str | None
+"""When a subscription expires; a timedelta counts from now, and None means never."""
 
 
 def expression_text(expression: Expression) -> str | None:
@@ -69,11 +71,23 @@ class Subscription(NamedTuple):
         return self.compiled
 
 
+def id_text(value: object) -> object:
+    """Return the decimal text of an id that is an integer, and any other value unchanged."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return value
+    return str(int(value))
+
+
 def validate_id(value: object, what: str = "id") -> str:
-    """Return an id or subscriber. Raise ModelError unless it is a non-empty UTF-8 string."""
+    """Return an id or subscriber as text; an integer becomes its decimal text.
+
+    Raise ModelError unless it is an integer or a non-empty UTF-8 string.
+    """
+    value = id_text(value)
     if not isinstance(value, str) or not value:
         raise ModelError(
-            f"the {what} of a subscription must be a string that is not empty; saw {value!r:.60}"
+            f"the {what} of a subscription must be a string that is not empty, or an integer; saw "
+            f"{value!r:.60}{_id_advice(value)}"
         )
     try:
         value.encode()
@@ -85,12 +99,28 @@ def validate_id(value: object, what: str = "id") -> str:
     return value
 
 
-def parse_expiry(value: object) -> int:
-    """Return the time at which a subscription expires, in nanoseconds since 1970."""
+def _id_advice(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "; name it with a string"
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return (
+            f"; give {int(value)}: pandas turns integers into floats beside missing values, unless "
+            "the column has the type Int64"
+        )
+    return ""
+
+
+def parse_expiry(value: object, now: int | None = None) -> int:
+    """Return the time at which a subscription expires, in nanoseconds since 1970.
+
+    now : the time from which a timedelta counts; without it, no timedelta is accepted.
+    """
     if value is None:
         return int(NEVER_EXPIRES)
     instant: int | None
-    if isinstance(value, str):
+    if now is not None and isinstance(value, dt.timedelta | np.timedelta64):
+        instant = now + _nanoseconds_of_duration(value)
+    elif isinstance(value, str):
         parsed = parse_instant(value)
         instant = None if parsed is None else parsed[0]
     elif isinstance(value, (dt.date, np.datetime64)):
@@ -98,27 +128,45 @@ def parse_expiry(value: object) -> int:
     else:
         instant = None
     if instant is None:
-        raise ModelError(f"expires must be a datetime or an ISO 8601 string; saw {value!r:.60}")
+        forms = "a datetime or an ISO 8601 string"
+        forms = forms if now is None else f"a timedelta, {forms}"
+        raise ModelError(f"expires must be {forms}; saw {value!r:.60}")
     return max(min(instant, int(NEVER_EXPIRES)), 0)
+
+
+def _nanoseconds_of_duration(value: dt.timedelta | np.timedelta64) -> int:
+    if isinstance(value, np.timedelta64):
+        return int(value.astype("timedelta64[ns]").astype(np.int64))
+    nanoseconds: int = getattr(value, "nanoseconds", 0)  # of a pandas.Timedelta
+    return value // dt.timedelta(microseconds=1) * 1000 + nanoseconds
 
 
 # ----------------------------------------------------------------------------------------- reading
 
 
 def compile_subscription(
-    space: Space, id: object, expression: object, subscriber: object = None, expires: object = None
+    space: Space,
+    id: object,
+    expression: object,
+    subscriber: object = None,
+    expires: object = None,
+    now: int | None = None,
 ) -> Subscription:
     """Compile and validate a subscription, for `Matcher.add`; see `Matcher.subscribe`.
 
     Any thread may call this function at any time, because it changes nothing.
+
+    now : the time from which a timedelta counts; see `parse_expiry`.
     """
     template = _bind(space, expression)
     if template is not None and not template.has_valid_shapes():
         template = None
-    return _subscription(space, id, expression, subscriber, expires, template)
+    return _subscription(space, id, expression, subscriber, parse_expiry(expires, now), template)
 
 
-def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[int, Subscription]]:
+def compile_rows(
+    space: Space, table: object, bad: BadRows, now: int | None = None
+) -> Iterator[tuple[int, Subscription]]:
     """Yield the subscriptions of a table with their row numbers; see `Matcher.subscribe_many`.
 
     The geometries of expressions that fit a query template are validated a block at a time.
@@ -131,7 +179,8 @@ def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[in
             try:
                 fields = row.get("id"), row.get("expression"), row.get("subscriber")
                 template = None if k in invalid else templates[k]
-                yield number, _subscription(space, *fields, row.get("expires"), template)
+                expires = parse_expiry(row.get("expires"), now)
+                yield number, _subscription(space, *fields, expires, template)
             except FencepostError as error:
                 bad.append((number, str(error)))
 
@@ -153,7 +202,7 @@ def _subscription(
     id: object,
     expression: object,
     subscriber: object,
-    expires: object,
+    expires: int,
     template: BoundTemplate | None,
 ) -> Subscription:
     """Return a subscription: with its bound template, or compiled if `template` is None."""
@@ -164,12 +213,10 @@ def _subscription(
             f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
         )
     if isinstance(expression, str) and template is not None:
-        return Subscription(name, expression, owner, parse_expiry(expires), template)
+        return Subscription(name, expression, owner, expires, template)
     condition = parse(expression, space)
     text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-    return Subscription(
-        name, text, owner, parse_expiry(expires), compile_condition(condition, space)
-    )
+    return Subscription(name, text, owner, expires, compile_condition(condition, space))
 
 
 def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -197,3 +244,10 @@ def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, o
         f"a {type(table).__name__} is not a table; give an Arrow table, a pandas DataFrame or a "
         "list of mappings with id and expression"
     )
+
+
+def bad_rows_error(bad: BadRows) -> ModelError:
+    """Return the error for rows of a table of which one cannot be used."""
+    shown = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
+    more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
+    return ModelError(f"{len(bad)} rows cannot be used, so none was added: {shown}{more}")

@@ -498,17 +498,10 @@ def _concatenate_geometries(columns: Sequence[Geometries]) -> Geometries:
 
 def _as_arrow(source: object) -> pa.Table | None:
     """Return a table of events as Arrow; None if the source is no table, or of mixed types."""
-    if isinstance(source, pa.Table):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    if hasattr(source, "__arrow_c_stream__") and not is_pandas(source):  # polars, DuckDB, others
-        try:
-            return pa.table(source)
-        except pa.ArrowInvalid:  # the stream has values of one type, not rows
-            raise ModelError(
-                f"a {type(source).__name__} is no table of events; {_NO_TABLE}"
-            ) from None
+    if not is_pandas(source):
+        source = arrow_table(source)
+        if isinstance(source, pa.Table):
+            return source
     if not _is_frame(source):
         return None
     frame: Any = source
@@ -520,6 +513,21 @@ def _as_arrow(source: object) -> pa.Table | None:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, OverflowError):
         return None  # columns of mixed types, to be read row by row
+
+
+def arrow_table(source: Any) -> Any:
+    """Return a source as an Arrow table if Arrow's interface exports one, else the source itself.
+
+    A stream can be read once. Raise ModelError if it has values instead of rows of columns.
+    """
+    if isinstance(source, pa.Table):
+        return source
+    if not hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__arrow_c_array__"):
+        return source
+    try:  # polars, DuckDB and others
+        return pa.table(source)
+    except (pa.ArrowInvalid, ValueError):  # it exports values of one type, not rows
+        raise ModelError(f"a {type(source).__name__} is no table of events; {_NO_TABLE}") from None
 
 
 def is_pandas(source: object) -> bool:

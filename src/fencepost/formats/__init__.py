@@ -3,7 +3,7 @@
 - `csv_files`: the rows of CSV files, and such rows as events with points
 - `dead_letters`: `DeadLetter`, a row that cannot be used; handlers of dead letters
 - `event_files`: `read_events`, the events of a file in batches
-- `fence_files`: `read_fences`, a subscription for each feature of a file
+- `fence_files`: `subscribe_fences`, a subscription for each feature of a file
 - `feature_writer`: events as GeoJSON Features, and their geometries as WKB, for output files
 - `file_formats`: `Format`, by the ending of a name; opening of files; stop words
 - `file_matching`: `subscribe_file` and `match_file`, the work of `fencepost index` and `match`

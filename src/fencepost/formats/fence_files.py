@@ -1,142 +1,104 @@
-"""`read_fences`: a subscription for each feature of a file, `RELATION(geometry, the feature's)`.
+"""`subscribe_fences`: a subscription for each feature of a file, by a relation to its geometry.
 
-`Fence` says how a feature becomes a subscription.
+`FenceOptions` says how a feature becomes a subscription.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 import shapely
 
-from fencepost.cql2 import parse, render_json
-from fencepost.cql2.keywords import NEAR_FUNCTIONS, SPATIAL_FUNCTIONS, suggest_function
-from fencepost.errors import FencepostError, LanguageError
+from fencepost.engine.fences import RelationName, make_fence
+from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
-from fencepost.formats.event_files import Batch, EventFile
+from fencepost.formats.event_files import EventFile
 from fencepost.formats.feature_writer import features, json_text
 from fencepost.formats.file_formats import name_advice
+from fencepost.formats.file_matching import Progress, repeated_id_message
 from fencepost.formats.json_elements import InvalidRowError
-from fencepost.formats.subscription_files import SubscriptionFile, SubscriptionRow, subscription_row
-from fencepost.geometry.space import DEFAULT_SPACE, Space
-
-_RELATIONS = (*SPATIAL_FUNCTIONS, *NEAR_FUNCTIONS)
+from fencepost.geometry.space import Space
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
-    """How features become subscriptions; `make_fence` checks the parts.
+class FenceOptions:
+    """How features become subscriptions; see `Matcher.subscribe_frame`.
 
     Attributes
     ----------
     relation : str
-        A spatial relation or a bound on a distance, in lower case.
     distance : float or None
-        The bound.
     attribute : str
-        The attribute of events that holds their geometry.
+    where : str or None
     id : str or None
         The property of features that is the id of the subscription. By default, the id of the
         feature, or else its number in the file, from 0.
-    condition : CQL2 JSON or None
-        A further condition on events.
     """
 
-    relation: str
-    distance: float | None
-    attribute: str
-    id: str | None
-    condition: dict[str, Any] | bool | None
+    relation: RelationName
+    distance: float | None = None
+    attribute: str = "geometry"
+    where: str | None = None
+    id: str | None = None
 
-    def expression(self, geometry: object) -> dict[str, Any]:
-        """Return the expression of a fence, in CQL2 JSON."""
-        args: list[Any] = [{"property": self.attribute}, geometry]
-        if self.distance is not None:
-            args.append(self.distance)
-        relation = {"op": self.relation, "args": args}
-        if self.condition is None:
-            return relation
-        return {"op": "and", "args": [relation, self.condition]}
-
-
-def make_fence(
-    relation: str,
-    *,
-    distance: float | None = None,
-    attribute: str | None = None,
-    id: str | None = None,
-    where: str | None = None,
-    space: Space = DEFAULT_SPACE,
-) -> Fence:
-    """Return how features become subscriptions.
-
-    Raises
-    ------
-    FencepostError
-        If there is no such relation, if a distance is missing, superfluous or negative, or if
-        `where` is no expression.
-    """
-    name = relation.lower()
-    if name not in _RELATIONS:
-        advice = suggest_function(relation, _RELATIONS)
-        raise FencepostError(f"there is no relation {relation!r:.60} of geometries; {advice}")
-    if name in NEAR_FUNCTIONS:
-        if distance is None:
-            raise FencepostError(
-                f"{name.upper()} compares a distance; give one with --distance, in metres or, "
-                "with --space planar, in the unit of the coordinates"
-            )
-        if not (isfinite(distance) and distance >= 0):
-            raise FencepostError(f"--distance is {distance}; give a number of 0 or more")
-    elif distance is not None:
-        raise FencepostError(
-            f"{name.upper()} compares no distance; leave out --distance, or give the relation "
-            "S_DWITHIN"
+    def check(self, space: Space) -> None:
+        """Raise ModelError if the options do not fit together."""
+        make_fence(
+            self.relation,
+            space=space,
+            distance=self.distance,
+            attribute=self.attribute,
+            where=self.where,
         )
-    condition = None
-    if where is not None:
-        try:
-            condition = render_json(parse(where, space))
-        except LanguageError as error:
-            raise FencepostError(f"--where cannot be read: {error}") from None
-    return Fence(name, distance, "geometry" if attribute is None else attribute, id, condition)
 
 
-def read_fences(
-    file: EventFile, fence: Fence, on_dead_letter: DeadLetterHandler
-) -> SubscriptionFile:
-    """Return the features of a file as subscriptions, each of which is a fence.
+def subscribe_fences(
+    matcher: Matcher,
+    file: EventFile,
+    options: FenceOptions,
+    on_dead_letter: DeadLetterHandler,
+    progress: Progress,
+) -> int:
+    """Add the features of a file as subscriptions, each of which is a fence. Return their number.
 
-    Features without a geometry, and those without the property that is the id, become dead letters.
-    Geometries are validated later, and ids compared, when the subscriptions are compiled.
+    Features that cannot be fences become dead letters.
     """
-    batches = (
-        (_fences(file, batch, fence, on_dead_letter), batch.done) for batch in file if len(batch)
-    )
-    return SubscriptionFile(file.name, file.total, batches)
-
-
-def _fences(
-    file: EventFile, batch: Batch, fence: Fence, on_dead_letter: DeadLetterHandler
-) -> list[SubscriptionRow]:
-    rows = []
-    for number, feature in enumerate(features(batch, np.arange(len(batch)), file.geometry)):
-        row = int(batch.rows[number])
-        line = None if batch.lines is None else int(batch.lines[number])
-        raw = shorten(json_text(feature))
-        try:
-            values = {
-                "id": _id(feature, fence.id, row),
-                "expression": fence.expression(_geometry(feature)),
-            }
-        except InvalidRowError as error:
-            on_dead_letter(DeadLetter(file.name, row, str(error), raw, line))
-        else:
-            rows.append(subscription_row(values, row, line, raw))
-    return rows
+    added = 0
+    for batch in file:
+        values = features(batch, np.arange(len(batch)), file.geometry)
+        rows: list[dict[str, object]] = []
+        numbers: list[int] = []  # of each of `rows` in the batch
+        bad: DeadLetters = []
+        for number, feature in enumerate(values):
+            try:
+                id = _id(feature, options.id, int(batch.rows[number]))
+                if isinstance(id, str | int) and id in matcher:
+                    raise InvalidRowError(repeated_id_message(id))
+                rows.append({"id": id, "geometry": _geometry(feature)})
+            except InvalidRowError as error:
+                bad.append((number, str(error)))
+            else:
+                numbers.append(number)
+        bad_rows: DeadLetters = []
+        added += matcher.subscribe_frame(
+            rows,
+            id="id",
+            relation=options.relation,
+            distance=options.distance,
+            attribute=options.attribute,
+            where=options.where,
+            dead_letters=bad_rows,
+        )
+        bad += [(numbers[row], reason) for row, reason in bad_rows]
+        for number, reason in sorted(bad):
+            line = None if batch.lines is None else int(batch.lines[number])
+            raw = shorten(json_text(values[number]))
+            row = int(batch.rows[number])
+            on_dead_letter(DeadLetter(file.name, row, reason, raw, line))
+        progress(batch.done)
+    return added
 
 
 def _id(feature: dict[str, Any], name: str | None, row: int) -> object:

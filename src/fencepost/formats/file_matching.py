@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from fencepost.engine import AttributeWatch, match_pairs, scores_of_pairs
+from fencepost.engine import AttributeWatch, MatchLimits, match_pairs, rank_pairs
 from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import Batch, EventFile
@@ -53,24 +52,6 @@ class MatchTotals:
         return self.events / self.seconds if self.seconds else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class MatchLimits:
-    """Limits on the matches of an event: at most `top_k`, with scores of at least `min_score`."""
-
-    top_k: int | None = None
-    min_score: float | None = None
-
-    def select(self, events: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the positions of the matches to keep; matches are sorted by event, best first."""
-        rank = np.arange(len(events)) - np.searchsorted(events, events)
-        is_kept = np.ones(len(events), bool)
-        if self.top_k is not None:
-            is_kept &= rank < self.top_k
-        if self.min_score is not None:
-            is_kept &= scores >= self.min_score
-        return np.flatnonzero(is_kept)
-
-
 def subscribe_file(
     matcher: Matcher, file: SubscriptionFile, on_dead_letter: DeadLetterHandler, progress: Progress
 ) -> int:
@@ -86,15 +67,19 @@ def subscribe_file(
     return added
 
 
+def repeated_id_message(id: str | int) -> str:
+    """Return the reason of a row whose id an earlier row has."""
+    return f"the id {str(id)!r:.60} occurs earlier in the file; give each id once"
+
+
 def _drop_known_ids(
     matcher: Matcher, name: str, rows: list[SubscriptionRow], on_dead_letter: DeadLetterHandler
 ) -> list[SubscriptionRow]:
     fresh = []
     for row in rows:
         id = row.values["id"]
-        if isinstance(id, str) and id in matcher:
-            reason = f"the id {id!r:.60} occurs earlier in the file; give each id once"
-            on_dead_letter(_dead_letter(name, row, reason))
+        if isinstance(id, str | int) and id in matcher:
+            on_dead_letter(_dead_letter(name, row, repeated_id_message(id)))
         else:
             fresh.append(row)
     return fresh
@@ -203,15 +188,12 @@ class _MatchRun:
             return _PartResult(Matches(pairs.events, _NO_STRINGS, _NO_STRINGS), bad, len(pairs))
         subscription_rows, codes = pairs.dictionary_encode()
         ids = pairs.names("id", subscription_rows)
-        rank = pc.rank(ids, tiebreaker="first").to_numpy()
         scores = None
         if self._limits is None:
+            rank = pc.rank(ids, tiebreaker="first").to_numpy()
             rows = np.lexsort((rank[codes], pairs.events))
         else:
-            all_scores = scores_of_pairs(self._matcher, self._snapshot, pairs)
-            rows = np.lexsort((rank[codes], -all_scores, pairs.events))
-            rows = rows[self._limits.select(pairs.events[rows], all_scores[rows])]
-            scores = all_scores[rows]
+            rows, scores = rank_pairs(self._matcher, pairs, ids, codes, self._limits)
         chosen = pa.array(codes[rows])
         subscribers = pairs.names("subscriber", subscription_rows)
         matches = Matches(pairs.events[rows], ids.take(chosen), subscribers.take(chosen), scores)

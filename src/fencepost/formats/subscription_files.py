@@ -108,12 +108,8 @@ def _check_columns(names: Sequence[str], name: str, has_geometry: bool) -> None:
 def subscription_row(
     values: Mapping[str, Any], row: int, line: int | None, raw: str
 ) -> SubscriptionRow:
-    """Return a row of a file as a subscription; an id that is a whole number becomes text."""
-    chosen = {name: values.get(name) for name in COLUMNS}
-    for name in ("id", "subscriber"):
-        if type(chosen[name]) is int:
-            chosen[name] = str(chosen[name])
-    return SubscriptionRow(chosen, row, line, raw)
+    """Return a row of a file as a subscription."""
+    return SubscriptionRow({name: values.get(name) for name in COLUMNS}, row, line, raw)
 
 
 def _from_objects(

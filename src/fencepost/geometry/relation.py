@@ -8,11 +8,13 @@ set, 2 = a curve, 3 = an area.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Relation(Enum):
+class Relation(StrEnum):
     """A relation of geometry A to geometry B; exactly one of the eight holds for any A and B.
+
+    It equals its name in lower case, such as "meets" or "covered-by".
 
     - The interiors do not intersect: *disjoint* without contact, else *meets*.
     - The interiors intersect: *equals* if A and B are the same point set; *inside* if A lies within

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import Matcher
@@ -23,7 +23,8 @@ from fencepost.saferegion.nearby_filters import NearbyFilters
 from fencepost.saferegion.subscription_places import split_simple
 from fencepost.saferegion.zones import Box, Hole
 
-MODES = ("silence", "same")
+Mode: TypeAlias = Literal["silence", "same"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 _MAX_HOLES = 256
 _SUBSCRIPTION, _EXTRA = "s", "c"  # prefixes of names in the index
 
@@ -81,7 +82,7 @@ class SafeRegions:
         matcher: Matcher,
         method: RegionMethod | None = None,
         *,
-        mode: str = "silence",
+        mode: Mode = "silence",
         position: str = "geometry",
         changing: Iterable[str] = (),
         max_holes: int = _MAX_HOLES,
@@ -114,6 +115,18 @@ class SafeRegions:
         with self._lock:
             self._put_all()
             matcher.view().on_change(self._follow)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SafeRegions: mode {self._mode!r}, {len(self._issued):,} regions issued, of "
+            f"{self._matcher!r}>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "SafeRegions cannot be pickled or copied, because it follows its matcher; pickle the "
+            "matcher, and make SafeRegions(matcher) of the copy"
+        )
 
     @property
     def version(self) -> int:

@@ -87,3 +87,7 @@ def __getattr__(name: str) -> Any:
         return _load(name)  # which raises AttributeError
     with requires_extra(f"fencepost.spark.{name}", "spark"):
         return _load(name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

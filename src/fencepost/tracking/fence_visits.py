@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from fencepost.tracking.notification import MOVEMENT, RULE, Key, Notification
+from fencepost.tracking.notification import (
+    MOVEMENT,
+    RULE,
+    Cause,
+    Key,
+    Notification,
+    NotificationKind,
+)
 
 MAX_LEFT_FENCES = 16  # fences per object that "outside" reports after the object left them
 NEVER = 2**70  # nanoseconds: beyond the years 1 to 9999
@@ -22,7 +29,7 @@ ALWAYS = -NEVER
 class ReportRules:
     """Which kinds of notification a tracker reports, and how long a change must hold before."""
 
-    on: frozenset[str]
+    on: frozenset[NotificationKind]
     debounce_ns: int = 0
     dwell_ns: int = 0
 
@@ -217,7 +224,7 @@ def change_fences(
             continue
         if stay.changed is None:
             stay.changed = time
-        cause = RULE if id in by_rule else MOVEMENT
+        cause: Cause = RULE if id in by_rule else MOVEMENT
         yield from _report_change(state, id, stay, time, rules, cause, event)
     state.fences = tuple(sorted(fences))
 
@@ -231,10 +238,10 @@ def report_elapsed(
             yield from _report_change(state, id, stay, time, rules, MOVEMENT, event)
         if not stay.is_reported or stay.changed is not None:
             continue
-        details = (state.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
         if "dwell" in rules.on and not stay.has_dwelt and time - stay.since >= rules.dwell_ns:
             stay.has_dwelt = True
-            yield Notification("dwell", *details)
+            details = (state.key, id, stay.subscriber, time, stay.since, time)
+            yield Notification("dwell", *details, event=event)
 
 
 def report_each_position(
@@ -244,12 +251,12 @@ def report_each_position(
     if "inside" in rules.on:
         for id, stay in sorted(state.stays.items()):
             if stay.is_reported:
-                details = (state.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
-                yield Notification("inside", *details)
+                details = (state.key, id, stay.subscriber, time, stay.since, time)
+                yield Notification("inside", *details, event=event)
     if "outside" in rules.on:
         for id, (subscriber, since) in sorted(state.left.items()):
-            details = (state.key, id, subscriber, time, since, time, MOVEMENT, event)
-            yield Notification("outside", *details)
+            details = (state.key, id, subscriber, time, since, time)
+            yield Notification("outside", *details, event=event)
 
 
 def _report_change(
@@ -258,7 +265,7 @@ def _report_change(
     stay: Stay,
     time: int,
     rules: ReportRules,
-    cause: str,
+    cause: Cause,
     event: Mapping[str, object] | None,
 ) -> Iterator[Notification]:
     """Apply a pending change of a stay if it has held for long enough, and report it."""
@@ -266,6 +273,7 @@ def _report_change(
     if began is None or (cause == MOVEMENT and time - began < rules.debounce_ns):
         return
     stay.changed = None
+    kind: NotificationKind
     if stay.is_reported:
         kind, since = "exit", stay.since
         stay.is_reported = False

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from fencepost.errors import ModelError
 from fencepost.events.times import SECOND
 from fencepost.geometry.readers.raw_shapes import short_repr
 
-KINDS = ("enter", "exit", "cross", "dwell", "inside", "outside")
-MOVEMENT, RULE = "movement", "rule"
+NotificationKind: TypeAlias = Literal["enter", "exit", "cross", "dwell", "inside", "outside"]
+KINDS: tuple[NotificationKind, ...] = get_args(NotificationKind)
+Cause: TypeAlias = Literal["movement", "rule"]
+MOVEMENT: Final = "movement"
+RULE: Final = "rule"
 Key: TypeAlias = str | int
 
 
@@ -41,14 +44,14 @@ class Notification:
         Attributes of the position that caused the notification; None if no position did.
     """
 
-    kind: str
+    kind: NotificationKind
     key: Key
     subscription: str
     subscriber: str
     time: int
     since: int
     reported: int
-    cause: str = MOVEMENT
+    cause: Cause = MOVEMENT
     event: Mapping[str, object] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -72,7 +75,7 @@ def sort_notifications(notifications: Iterable[Notification]) -> list[Notificati
     )
 
 
-def parse_kinds(on: object) -> frozenset[str]:
+def parse_kinds(on: object) -> frozenset[NotificationKind]:
     """Return the requested kinds of notification; raise ModelError unless all are known."""
     kinds = (on,) if isinstance(on, str) else on
     if not isinstance(kinds, Iterable):

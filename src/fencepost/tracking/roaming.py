@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import shapely
 
@@ -17,7 +18,7 @@ from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.filters.distances import evaluate_near
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.space import DEFAULT_SPACE, SpaceName, parse_space
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName, parse_space
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import (
     Position,
@@ -27,6 +28,8 @@ from fencepost.tracking.positions import (
     read_event,
 )
 from fencepost.tracking.reorder_buffer import ReorderBuffer
+
+EncounterKind: TypeAlias = Literal["near", "apart"]
 
 _LOCATION = "location"
 
@@ -49,7 +52,7 @@ class Encounter:
         Attributes of that position.
     """
 
-    kind: str
+    kind: EncounterKind
     key: Key
     other: Key
     time: int
@@ -165,6 +168,13 @@ class Roaming:
     def __len__(self) -> int:
         return len(self._last_positions)
 
+    def __repr__(self) -> str:
+        stats = self.stats()
+        return (
+            f"<Roaming: {stats['objects']:,} objects by {self._names.key!r}, {stats['pairs']:,} "
+            f"pairs within {self._distance:g}{' m' if self._space is Space.WGS84 else ''}>"
+        )
+
     def stats(self) -> dict[str, int]:
         """Return the numbers of objects, of near pairs, and of positions by outcome."""
         return {
@@ -217,7 +227,7 @@ class Roaming:
             self._matcher.subscribe(id, f"S_DWITHIN({_LOCATION}, {location}, {reach!r})")
 
     @staticmethod
-    def _encounter(kind: str, position: Position, other: Key, since: int) -> Encounter:
+    def _encounter(kind: EncounterKind, position: Position, other: Key, since: int) -> Encounter:
         return Encounter(kind, position.key, other, position.time, since, position.event)
 
     def _forget_silent(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost import notebook_html
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import EventTable
@@ -18,7 +19,14 @@ from fencepost.geometry.space import parse_space
 from fencepost.tracking import fence_visits
 from fencepost.tracking.fence_visits import ALWAYS, NEVER, ObjectRegistry, ObjectState, ReportRules
 from fencepost.tracking.fences import FenceMatches, Fences, PathMatcher
-from fencepost.tracking.notification import Key, Notification, parse_kinds, sort_notifications
+from fencepost.tracking.notification import (
+    KINDS,
+    Key,
+    Notification,
+    NotificationKind,
+    parse_kinds,
+    sort_notifications,
+)
 from fencepost.tracking.position_batches import PositionBatch
 from fencepost.tracking.positions import (
     Position,
@@ -109,7 +117,7 @@ class Tracker:
         self,
         matcher: Matcher,
         key: str,
-        on: Iterable[str] = ("enter", "exit"),
+        on: NotificationKind | Iterable[NotificationKind] = ("enter", "exit"),
         *,
         dwell_s: float | None = None,
         debounce_s: float = 0.0,
@@ -139,13 +147,28 @@ class Tracker:
         self.objects = ObjectRegistry(
             self.rules, _optional_duration_ns("forget_after_s", forget_after_s)
         )
-        self._fences = Fences(matcher, position, parse_distance("hysteresis", hysteresis))
-        self._paths = PathMatcher(matcher, position) if "cross" in kinds else None
+        self._hysteresis = parse_distance("hysteresis", hysteresis)
+        self._read_fences()
         self._max_gap_ns = _optional_duration_ns("gap_s", gap_s)
         self._lateness_ns = parse_duration_ns("lateness_s", lateness_s)
         self._buffer: ReorderBuffer[Position] = ReorderBuffer(self._lateness_ns)
         self._dead_letters = dead_letters
         self._counts = {"positions": 0, "late": 0, "refused": 0}
+
+    def _read_fences(self) -> None:
+        """Read the matcher's subscriptions as fences, and follow their changes."""
+        position = self.names.position
+        self._fences = Fences(self.matcher, position, self._hysteresis)
+        crosses = "cross" in self.rules.on
+        self._paths = PathMatcher(self.matcher, position) if crosses else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("_fences", "_paths")  # from the matcher, which the pickle holds
+        return {name: value for name, value in vars(self).items() if name not in derived}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._read_fences()
 
     # Positions
 
@@ -338,6 +361,17 @@ class Tracker:
             **({} if self._paths is None else {"never_crossed": len(self._paths.excluded_ids)}),
             **self.counts,
         }
+
+    def __repr__(self) -> str:
+        return f"<Tracker: {len(self):,} objects by {self.names.key!r}, on {self._kinds()}>"
+
+    def _kinds(self) -> str:
+        return ", ".join(kind for kind in KINDS if kind in self.rules.on)
+
+    def _repr_html_(self) -> str:
+        counts = {name.replace("_", " "): count for name, count in self.stats().items()}
+        facts = {"key": self.names.key, "on": self._kinds(), **counts}
+        return notebook_html.card("Tracker", facts, notebook_html.note(repr(self.matcher)))
 
     # One position
 

@@ -276,3 +276,9 @@ def test_distances_against_shapely(a: Any, b: Any) -> None:
     assert measure_distance(Space.PLANAR, NearFunction.S_SAMEPLACE, left, right) == pytest.approx(
         expected, 1e-9, 1e-9
     )
+
+
+def test_the_nearest_string_beside_times() -> None:
+    m = fp.Matcher()
+    m.subscribe("a", "t IN (DATE('2020-01-01'), '2020-13-03')")
+    assert m.explain({"t": "2020-12-03"}, "a").finding.nearest == "2020-13-03"

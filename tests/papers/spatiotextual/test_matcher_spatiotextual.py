@@ -15,7 +15,7 @@ from fencepost.engine import Matcher
 from fencepost.reference import evaluate
 from tests.engine.strategies import examples
 
-TREES = ("rt", "rt+", "rt++")
+TREES: Any = ("rt", "rt+", "rt++")
 
 WORDS = ["a", "b", "A", "a b", "Hail!", "hail", "", "?", "é", "2"]
 LITERALS = [*(f"'{word}'" for word in WORDS), "2", "TRUE", "DATE('2020-01-02')"]
@@ -84,7 +84,7 @@ def test_keywords_and_places_match_as_the_oracle_says(
 
 
 @pytest.mark.parametrize("index", TREES)
-def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index: str) -> None:
+def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     matcher.subscribe("two", "A_CONTAINS(l, ('Hail storm', 'north'))")
     matcher.subscribe("one", "A_CONTAINS(l, ('north'))")
@@ -97,7 +97,7 @@ def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index:
 
 
 @pytest.mark.parametrize("index", TREES)
-def test_what_lies_apart_is_found_far_away(index: str) -> None:
+def test_what_lies_apart_is_found_far_away(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     place = "POINT(2 2)"
     apart = {
@@ -122,7 +122,7 @@ def test_what_lies_apart_is_found_far_away(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", TREES)
-def test_there_is_a_tree_for_each_pair_of_attributes_in_use(index: str) -> None:
+def test_there_is_a_tree_for_each_pair_of_attributes_in_use(index: Any) -> None:
     matcher = Matcher(index=index, space="planar")
     assert matcher.stats()["trees"] == 0
     matcher.subscribe("a", "A_CONTAINS(l, ('x')) AND S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
@@ -151,7 +151,7 @@ def test_words_of_removed_subscriptions_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("index", TREES)
-def test_thousands_with_keywords_and_boxes(index: str) -> None:
+def test_thousands_with_keywords_and_boxes(index: Any) -> None:
     rng = np.random.default_rng(8)
     count = 3_000
     low = rng.integers(0, 40, (count, 2))

@@ -273,7 +273,8 @@ def test_updates_on_spark(
     rng = random.Random(4)
     path, right = tmp_path / "index", Matcher(space="planar")
     are_parts = []
-    for step, mode in enumerate(("create", "update", "update", "update", "update")):
+    modes: Any = ("create", "update", "update", "update", "update")
+    for step, mode in enumerate(modes):
         rows = [(f"s{rng.randrange(40 * (step + 1))}", expression(rng)) for _ in range(12)]
         rows = list(dict(rows).items())
         for id, text in rows:

@@ -71,7 +71,7 @@ def add(folder: Path, numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("how", ["whole", "partitioned"])
 def test_figures_of_batches_while_the_index_changes(
-    spark: SparkSession, reported: ReportedFigures, tmp_path: Path, how: str
+    spark: SparkSession, reported: ReportedFigures, tmp_path: Path, how: Any
 ) -> None:
     """Several tasks a batch, some bad events, batches without matches, and a new version."""
     index, source = tmp_path / "index", tmp_path / "source"

@@ -82,8 +82,9 @@ class CheckWriter(Protocol):
 
 
 class CheckReader(Protocol):
-    """Returns the sets and geometries of checks that are being decoded."""
+    """Returns the strings, sets and geometries of checks that are being decoded."""
 
+    def string_at(self, number: int) -> bytes: ...
     def set_at(self, number: int) -> list[bytes]: ...
     def geometry_at(self, number: int) -> BaseGeometry: ...
 
@@ -128,6 +129,10 @@ def word_key(word: str) -> bytes:
 
 def _encode_null(check: NullCheck, writer: CheckWriter) -> CheckFields:
     return CheckFields()
+
+
+def _decode_null(row: np.void, column: Column, reader: CheckReader) -> Check:
+    return NullCheck(column)
 
 
 def _encode_boolean(check: BooleanCheck, writer: CheckWriter) -> CheckFields:
@@ -176,6 +181,20 @@ def _encode_order(check: OrderCheck, writer: CheckWriter) -> CheckFields:
     flags = (check.op in (ComparisonOp.LT, ComparisonOp.LE)) * check_evaluation.LESS
     flags |= (check.op in (ComparisonOp.LE, ComparisonOp.GE)) * check_evaluation.OR_EQUAL
     return CheckFields(item=writer.add_string(string_key(check.bound)), flags=flags)
+
+
+def _decode_order(row: np.void, column: Column, reader: CheckReader) -> Check:
+    less, or_equal = (
+        bool(row["flags"] & bit) for bit in (check_evaluation.LESS, check_evaluation.OR_EQUAL)
+    )
+    op = {
+        (True, False): ComparisonOp.LT,
+        (True, True): ComparisonOp.LE,
+        (False, False): ComparisonOp.GT,
+        (False, True): ComparisonOp.GE,
+    }[less, or_equal]
+    bound = reader.string_at(int(row["item"])).decode("utf-8", "surrogatepass")
+    return OrderCheck(column, op, bound)
 
 
 def _encode_like(check: LikeCheck, writer: CheckWriter) -> CheckFields:
@@ -258,7 +277,7 @@ KINDS = (
         check_evaluation.NULL,
         Storage.MISSING,
         _encode_null,
-        None,
+        _decode_null,
         selectivity.estimate_boolean_checks,
     ),
     CheckKind(
@@ -291,7 +310,7 @@ KINDS = (
         check_evaluation.ORDER,
         Storage.STRING,
         _encode_order,
-        None,
+        _decode_order,
         selectivity.estimate_interval_checks,
     ),
     CheckKind(
@@ -323,3 +342,10 @@ KIND_BY_TYPE = {kind.check: kind for kind in KINDS}
 STORAGE_BY_CODE = tuple(kind.storage for kind in KINDS)
 assert [kind.code for kind in KINDS] == list(range(len(check_evaluation.ITEM_OF)))
 assert tuple(kind.check for kind in KINDS) == get_args(Check)
+
+
+def can_decode(check: Check) -> bool:
+    """Return whether a check can be decoded from its row: decoding knows lists of strings only."""
+    if isinstance(check, ListCheck):
+        return all(isinstance(item, String) for item in check.items.items)
+    return KIND_BY_TYPE[type(check)].decode is not None

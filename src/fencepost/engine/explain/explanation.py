@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from fencepost import notebook_html
 from fencepost.cql2 import ast
 from fencepost.cql2.writer import render_json, render_text
 from fencepost.engine.columns.column_registry import ColumnRegistry
@@ -25,10 +26,11 @@ from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import to_filters
 
 _OUTCOMES = {True: "true", False: "false", None: "unknown"}
+_COLOURS = {True: "#15803d", False: "#b91c1c", None: "#a16207"}
 _MAX_TEXT_LENGTH = 72
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """The outcome of a condition for an event, the values that it compared, and its parts.
 
@@ -69,15 +71,33 @@ class Explanation:
 
     def lines(self, depth: int = 0) -> Iterator[str]:
         """Yield the explanation as indented lines."""
-        text = shorten(self.condition)
-        details = "; ".join(filter(None, (self.compared, *self.finding.phrases())))
+        details = self._details()
         suffix = f"  ({details})" if details else ""
-        yield f"{'  ' * depth}{_OUTCOMES[self.outcome]:<8}{text}{suffix}"
+        yield f"{'  ' * depth}{_OUTCOMES[self.outcome]:<8}{shorten(self.condition)}{suffix}"
         for part in self.parts:
             yield from part.lines(depth + 1)
 
+    def _details(self) -> str:
+        return "; ".join(filter(None, (self.compared, *self.finding.phrases())))
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        title = {True: "It matches", False: "It does not match", None: "It is unknown"}
+        return notebook_html.card(title[self.outcome], {}, self._tree())
+
+    def _tree(self) -> str:
+        """Return the explanation as a tree of HTML."""
+        return notebook_html.tree_node(
+            _OUTCOMES[self.outcome],
+            _COLOURS[self.outcome],
+            shorten(self.condition),
+            self._details(),
+            [part._tree() for part in self.parts],
+        )
 
 
 def explain(condition: ast.Condition, event: EventValues, required: bool = True) -> Explanation:

@@ -170,9 +170,9 @@ def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
     a, b = _read(evaluation.as_geometry, left, right, event)
     relation = relation_between(a, b)
     if relation is not Relation.DISJOINT:
-        return Finding(relation=relation.value)
+        return Finding(relation=str(relation))
     distance = _finite(measure_distance(event.space, NearFunction.S_DWITHIN, a, b))
-    return Finding(relation.value, distance, event.space.unit)
+    return Finding(str(relation), distance, event.space.unit)
 
 
 def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Finding:
@@ -219,9 +219,9 @@ def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Findi
 def _in(value: ast.Value, items: Iterable[ast.Value], event: EventValues) -> Finding:
     pairs = [evaluation.as_common_type(value, item, event) for item in items]
     known = [pair for pair in pairs if pair is not None]
-    texts = [b for a, b in known if isinstance(a, str)]
-    if texts:
-        return Finding(nearest=_nearest_spelling(known[0][0], texts))
+    texts = [pair for pair in known if isinstance(pair[0], str)]
+    if texts:  # a string may be compared with times, too
+        return Finding(nearest=_nearest_spelling(texts[0][0], [text for _, text in texts]))
     gaps = [_gap(a, b) for a, b in known if not isinstance(a, bool)]
     return _off_by(gaps, any(isinstance(a, tuple) for a, _ in known), smallest=True)
 

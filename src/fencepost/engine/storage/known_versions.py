@@ -19,6 +19,12 @@ class KnownVersions:
     def __init__(self) -> None:
         self._versions: dict[str, bytes] = {}
 
+    def copy(self) -> KnownVersions:
+        """Return a copy, which later versions of this one are not added to."""
+        copied = KnownVersions()
+        copied._versions = dict(self._versions)
+        return copied
+
     def add(self, path: Path, manifest: bytes) -> None:
         """Keep the version of the index in a folder that now has this manifest."""
         self._versions[os.path.realpath(path)] = sha256(manifest).digest()

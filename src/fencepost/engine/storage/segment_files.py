@@ -41,7 +41,7 @@ PREFIX = "segment-"
 _ARRAYS = "arrays"
 _DELETED = "deleted_version"
 _NAMES = "names.arrow"
-_ALIGNMENT = 64
+ALIGNMENT = 64
 DAMAGE_ERRORS = (  # that opening damaged files may raise
     OSError,
     EOFError,
@@ -63,16 +63,14 @@ def write_segment(
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path))
     folder.chmod(0o755)
     arrays = segment.arrays
-    array_entries, size = _write_arrays(folder / _ARRAYS, arrays)
-    # An opened index starts at version 0.
-    deleted_version = np.where(
-        arrays.deleted_version <= version, np.uint32(0), np.uint32(NOT_DELETED)
-    )
-    _write_array(folder / f"{_DELETED}.npy", deleted_version)
+    with (folder / _ARRAYS).open("wb") as file:
+        array_entries = write_arrays(file, arrays)
+        _sync(file)
+        size = file.tell()
+    _write_array(folder / f"{_DELETED}.npy", deletion_marks(arrays, version))
     names = segment.names
     with (folder / _NAMES).open("wb") as file:
-        with pa.ipc.new_file(file, names.schema) as writer:
-            writer.write_table(names)
+        write_names(file, names)
         _sync(file)
     sync_folder(folder)
     files = (_ARRAYS, f"{_DELETED}.npy", _NAMES)
@@ -87,20 +85,32 @@ def write_segment(
     )
 
 
-def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, ArrayEntry], int]:
-    """Write all arrays but `deleted_version`. Return the entry of each, and the file's size."""
+def write_arrays(file: IO[bytes], arrays: SegmentArrays) -> dict[str, ArrayEntry]:
+    """Write all arrays but `deleted_version`. Return the entry of each."""
     entries: dict[str, ArrayEntry] = {}
-    with path.open("wb") as file:
-        for name, array in flat_arrays(arrays):
-            if name == _DELETED:
-                continue
-            file.write(bytes(-file.tell() % _ALIGNMENT))
-            entries[name] = ArrayEntry(
-                dtype=_type_of(array), shape=list(array.shape), start=file.tell()
-            )
-            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        _sync(file)
-        return entries, file.tell()
+    for name, array in flat_arrays(arrays):
+        if name == _DELETED:
+            continue
+        file.write(bytes(-file.tell() % ALIGNMENT))
+        entries[name] = ArrayEntry(
+            dtype=_type_of(array), shape=list(array.shape), start=file.tell()
+        )
+        file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return entries
+
+
+def deletion_marks(arrays: SegmentArrays, version: int) -> NDArray[np.uint32]:
+    """Return 0 for each row that is deleted at a version, else NOT_DELETED.
+
+    An opened index starts at version 0.
+    """
+    return np.where(arrays.deleted_version <= version, np.uint32(0), np.uint32(NOT_DELETED))
+
+
+def write_names(file: IO[bytes], names: pa.Table) -> None:
+    """Write the names of the subscriptions of a segment as an Arrow file."""
+    with pa.ipc.new_file(file, names.schema) as writer:
+        writer.write_table(names)
 
 
 def _type_of(array: NDArray[Any]) -> DType:
@@ -115,9 +125,10 @@ def _write_array(path: Path, array: NDArray[Any]) -> None:
         _sync(file)
 
 
-def _with_deleted_version(
+def with_deleted_version(
     arrays: SegmentArrays, deleted_version: NDArray[np.uint32]
 ) -> SegmentArrays:
+    """Return the arrays of a segment with these deletion marks."""
     state = arrays.state.copy()
     state[DELETED_ROWS] = np.count_nonzero(deleted_version == 0)
     return arrays._replace(deleted_version=deleted_version, state=state)
@@ -173,13 +184,13 @@ def open_segment(path: Path, entry: SegmentEntry) -> Segment:
     count = len(deleted_version)
     if deleted_version.dtype != np.uint32 or count != names.num_rows:
         raise ValueError(f"{entry.folder}/{_NAMES} has {names.num_rows} rows, not {count}")
-    arrays: SegmentArrays = _map_arrays(empty_segment(), "", mapped, entry.arrays)
+    arrays: SegmentArrays = map_arrays(empty_segment(), "", mapped, entry.arrays)
     if len(arrays.expires) != count:
         raise ValueError(f"{file} holds {len(arrays.expires)} subscriptions, not {count}")
-    return Segment(_with_deleted_version(arrays, deleted_version), names)
+    return Segment(with_deleted_version(arrays, deleted_version), names)
 
 
-def _map_arrays(
+def map_arrays(
     template: Any, name: str, mapped: NDArray[np.uint8], entries: dict[str, ArrayEntry]
 ) -> Any:
     """Replace the arrays in nested named tuples by views of the mapped file.
@@ -192,7 +203,7 @@ def _map_arrays(
         prefix = f"{name}." if name else ""
         fields = zip(template._fields, template, strict=True)  # type: ignore[attr-defined]
         return type(template)(
-            *(_map_arrays(value, prefix + field, mapped, entries) for field, value in fields)
+            *(map_arrays(value, prefix + field, mapped, entries) for field, value in fields)
         )
     if name == _DELETED:
         return template
@@ -205,7 +216,7 @@ def _map_arrays(
             f"{name} has the type {dtype} and the shape {shape}; the type must be "
             f"{_type_of(template)}, and the shape of length {template.ndim}"
         )
-    if start % _ALIGNMENT or start + size > len(mapped):
+    if start % ALIGNMENT or start + size > len(mapped):
         raise ValueError(f"{name} is not in the file")
     return mapped[start : start + size].view(template.dtype).reshape(shape)
 

@@ -9,6 +9,7 @@
 - `de9im`: DE-9IM matrices as integers, and the eight relations that they stand for
 - `edge_trees`: Traversal of the box trees over the edges of shapes
 - `hull_distance`: Relations and distances of two convex hulls
+- `hypotenuse`: The length of a vector, rounded once
 - `orientation`: On which side of a line a point lies, exact for finite doubles
 - `planar_distance`: Distances of shapes in the plane, with error bounds
 - `point_location`: Location of a point in a shape: interior, boundary or exterior

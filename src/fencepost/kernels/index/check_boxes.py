@@ -26,7 +26,6 @@ DISJOINT_AREA = 4  # a relation to an area that holds nearly everywhere; the box
 GEOMETRY = 5  # the event's geometry must meet the box
 CENTROID = 6  # the box of the event's geometry must meet the box; the geometry may surround it
 WITH_AREA = BOX, AREA, DISJOINT_AREA
-UNBOUNDED = NOTHING, DISJOINT_AREA
 
 
 @kernel
@@ -64,7 +63,7 @@ def fill_bounding_boxes(checks, shapes, boxes, kinds):
                 kinds[k] = GEOMETRY
         elif kind == RELATE:
             shape = shapes.shapes[checks[k]["item"]]
-            apart = (function == DISJOINT or function == _EH_DISJOINT) != negated
+            apart = _holds_apart(function, negated)
             area = shape["dimension"] == AREAS
             if apart and not area:
                 continue
@@ -82,6 +81,20 @@ def fill_bounding_boxes(checks, shapes, boxes, kinds):
         boxes[k, 1] = _outwards(shape["y0"], -distance)
         boxes[k, 2] = _outwards(shape["x1"], distance)
         boxes[k, 3] = _outwards(shape["y1"], distance)
+
+
+@inlined
+def is_bounded(kind, function, negated):
+    """Return whether a check is true only for events in contact with, or near, a geometry."""
+    if kind == NEAR:
+        return not negated
+    return kind == RELATE and not _holds_apart(function, negated)
+
+
+@inlined
+def _holds_apart(function, negated):
+    """Return whether a relation holds for geometries that are apart."""
+    return (function == DISJOINT or function == _EH_DISJOINT) != negated
 
 
 @inlined

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
@@ -57,7 +57,8 @@ from fencepost.spark.matches.match_frames import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MODES = ("create", "replace", "update")
+Mode: TypeAlias = Literal["create", "replace", "update"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 REASON = "reason"
 _DELETED = "deleted"
 _ID = plain_names(1)[0]  # the id is the first column
@@ -111,7 +112,7 @@ def build_index(
     subscriptions: DataFrame,
     path: str | Path,
     *,
-    mode: str = "create",
+    mode: Mode = "create",
     regions: Mapping[str, tuple[str, str]] | None = None,
     within: Mapping[str, tuple[str, float | str]] | None = None,
     keywords: Mapping[str, str] | None = None,
@@ -172,7 +173,7 @@ def build_index(
         )
 
 
-def _check_mode(folder: Folder, mode: str) -> None:
+def _check_mode(folder: Folder, mode: Mode) -> None:
     exists = folder.has_index()
     if not exists and mode == "update":
         raise IndexingError(f"there is no index in {folder.name} to update; leave mode out")

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 ADDED = _, _SUBSCRIBER = ("subscription", "subscriber")
 REASON = "reason"
-HOW_CHOICES = ("auto", "whole", "partitioned")
+How: TypeAlias = Literal["auto", "whole", "partitioned"]
+HOW_CHOICES: tuple[How, ...] = get_args(How)
 MAX_WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
 DUPLICATE_REASON = "fencepost_twice"
@@ -83,7 +84,7 @@ class MatchPlan:
         )
 
 
-def plan(path: str | Path, how: str = "auto") -> MatchPlan:
+def plan(path: str | Path, how: How = "auto") -> MatchPlan:
     """Return how `match` would match events against an index.
 
     Parameters
@@ -102,7 +103,7 @@ def plan(path: str | Path, how: str = "auto") -> MatchPlan:
     return _plan(folder.name, folder.manifest(), how)
 
 
-def _plan(path: str, manifest: Manifest, how: str) -> MatchPlan:
+def _plan(path: str, manifest: Manifest, how: How) -> MatchPlan:
     if how not in HOW_CHOICES:
         raise ModelError(f"how must be one of {', '.join(HOW_CHOICES)}; saw {how!r:.40}")
     entries = manifest.segments
@@ -130,7 +131,7 @@ def match(
     path: str | Path,
     columns: Sequence[str] | None = None,
     *,
-    how: str = "auto",
+    how: How = "auto",
     dead_letters: bool = False,
     strict: bool = False,
 ) -> DataFrame:

@@ -10,6 +10,9 @@ events with a bounded distance, the *reach*, has several: the plane is cut into 
 are assigned to the buckets in turn. An event is sent to the buckets of all cells within reach. A
 pair is then found in several buckets; it is reported by the bucket of one point, the lower left
 corner of the overlap of one event's bounding box with the other's box, grown by the reach.
+
+On the ellipsoid, cells are strips of latitude. Strips have no antimeridian, and the reach has about
+the same length in degrees of latitude everywhere.
 """
 
 from __future__ import annotations
@@ -28,11 +31,12 @@ from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
 from fencepost.composite.event_matching import MatchedEvent, match_events
 from fencepost.composite.event_parsing import AttributeNames, duration_ns
-from fencepost.composite.join_plan import EVERYWHERE, reach
+from fencepost.composite.join_plan import EVERYWHERE, coordinate_distance, reach
 from fencepost.composite.model import Composite
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.events.feature_tables import attribute_columns
+from fencepost.geometry.space import DEFAULT_SPACE, Space, SpaceName, parse_space
 from fencepost.spark.feature_frames import attribute_type, columns_of_attributes
 from fencepost.spark.matches.match_frames import with_plain_names
 
@@ -61,6 +65,7 @@ _DEAD_LETTER_COLUMNS = ", event string, reason string"
 # Values in the column of composites: a row that only advances the watermark, a dead letter.
 _CLOCK, _DEAD_LETTER = -1, -2
 _CELL_PER_REACH = 4  # the default side of a cell, as a multiple of the reach
+_DISTANCE_TOLERANCE_M = 1e-4
 _MAX_STRIP = 2.0**52  # strips further out are merged
 
 
@@ -72,16 +77,13 @@ def detect(
     time: str = "time",
     geometry: str = "geometry",
     id: str = "id",
+    space: SpaceName = DEFAULT_SPACE,
     buckets: int = 16,
     cell: float | None = None,
     skip_unusable: bool = False,
     dead_letters: bool = False,
 ) -> DataFrame:
-    """Find composites in the events of a DataFrame, as `fencepost.Detector` does in the plane.
-
-    Coordinates are those of a plane, and distances are in their unit, as with
-    ``Detector(..., space="planar")``. Project longitudes and latitudes beforehand; there is no
-    form for the ellipsoid yet.
+    """Find composites in the events of a DataFrame, as `fencepost.Detector` does.
 
     Parameters
     ----------
@@ -96,13 +98,15 @@ def detect(
     time, geometry, id : str
         The attributes of the time, the location and the id. An id is a string or a whole number;
         every event needs one.
+    space : {"wgs84", "planar"}
+        The space of the coordinates, as of a `Detector`.
     buckets : int
         The largest number of keys over which the events of one composite are spread. Only
         composites of two single events with a bounded distance are spread.
     cell : float, optional
-        The side of the square cells that are assigned to buckets, in the unit of the coordinates;
-        by default four times the largest distance of the two events. If that is 0, as with OVLP and
-        IN, the composite is not spread.
+        The side of the square cells that are assigned to buckets, in the unit of distances; with
+        "wgs84", the width of the strips of latitude. By default it is four times the largest
+        distance of the two events. If that is 0, as with OVLP and IN, the composite is not spread.
     skip_unusable : bool
         If true, events without a time, a location or an id are skipped; otherwise they raise.
     dead_letters : bool
@@ -128,7 +132,8 @@ def detect(
         json.dumps([composite.to_json() for composite in composite_list]),
         float(lateness_s),
         names,
-        isqrt(buckets),
+        parse_space(space),
+        buckets,
         cell,
         skip_unusable,
         dead_letters,
@@ -171,8 +176,9 @@ class _Task:
     composites: str  # as JSON
     lateness_s: float
     names: AttributeNames
-    side: int  # buckets in x, and in y; there are side * side
-    cell: float | None  # the side of a cell, in map units
+    space: Space
+    buckets: int
+    cell: float | None  # the side of a cell, in the unit of distances
     skip_unusable: bool
     dead_letters: bool
 
@@ -199,28 +205,29 @@ class _Plan(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """Assigns square cells of the plane to side x side buckets."""
+    """Assigns square cells, or strips if there is one column, to columns x rows of buckets."""
 
-    reach: float  # the largest distance of the two events, in map units
-    cell: float  # the side of a cell, in map units
-    side: int  # the buckets in x, and in y
+    reach: float  # no coordinates of the two events differ by more; in y only, if cells are strips
+    cell: float  # the side of a cell, in the unit of the coordinates
+    columns: int
+    rows: int
 
     def buckets(self, x0: float, y0: float, x1: float, y1: float) -> list[int]:
         """Return the buckets of all cells within reach of a box."""
-        columns = self._strips(x0 - self.reach, x1 + self.reach)
-        rows = self._strips(y0 - self.reach, y1 + self.reach)
-        return [column * self.side + row for column in columns for row in rows]
+        columns = self._strips(x0 - self.reach, x1 + self.reach, self.columns)
+        rows = self._strips(y0 - self.reach, y1 + self.reach, self.rows)
+        return [column * self.rows + row for column in columns for row in rows]
 
-    def _strips(self, low: float, high: float) -> Iterable[int]:
+    def _strips(self, low: float, high: float, count: int) -> Iterable[int]:
         first, last = self._strip(low), self._strip(high)
-        if last - first >= self.side:
-            return range(self.side)
-        return [strip % self.side for strip in range(first, last + 1)]
+        if last - first >= count:
+            return range(count)
+        return [strip % count for strip in range(first, last + 1)]
 
     def reporting(self, a: Sequence[float], b: Sequence[float]) -> int:
         """Return the bucket that reports a pair of events, given their bounding boxes."""
         x, y = max(a[0] - self.reach, b[0]), max(a[1] - self.reach, b[1])
-        return self._strip(x) % self.side * self.side + self._strip(y) % self.side
+        return self._strip(x) % self.columns * self.rows + self._strip(y) % self.rows
 
     def _strip(self, value: float) -> int:
         return floor(min(max(value / self.cell, -_MAX_STRIP), _MAX_STRIP))
@@ -229,11 +236,11 @@ class _Grid(NamedTuple):
 @cache
 def _plan(task: _Task) -> _Plan:
     composites = [Composite.from_json(text) for text in json.loads(task.composites)]
-    matcher = Matcher(space="planar")
+    matcher = Matcher(task.space)
     parts: dict[str, list[_Part]] = {}
     subscriptions: dict[Any, str] = {}
     for number, composite in enumerate(composites):
-        for condition, atom in Detector([composite], space="planar").atoms().items():
+        for condition, atom in Detector([composite], space=task.space).atoms().items():
             subscription = subscriptions.setdefault(condition, str(len(subscriptions)))
             if subscription not in parts:
                 matcher.subscribe(subscription, condition)
@@ -246,11 +253,23 @@ def _grid(composite: Composite, task: _Task) -> _Grid | None:
     bounds = [
         reach(condition.predicate) for condition in composite.where if len(condition.names) == 2
     ]
-    if not single or len(composite.members) != 2 or task.side < 2:
-        return None
     bound = min(bounds, default=EVERYWHERE)
     cell = _CELL_PER_REACH * bound if task.cell is None else float(task.cell)
-    return _Grid(bound, cell, task.side) if bound < EVERYWHERE and cell > 0 else None
+    if not single or len(composite.members) != 2 or not (bound < EVERYWHERE and cell > 0):
+        return None
+    side = isqrt(task.buckets)
+    columns, rows = (side, side) if task.space is Space.PLANAR else (1, task.buckets)
+    if rows < 2:
+        return None
+    return _Grid(_latitudes(task, bound), _latitudes(task, cell), columns, rows)
+
+
+def _latitudes(task: _Task, distance: float) -> float:
+    """Return a bound of the difference of y of events that are at most a distance apart."""
+    if task.space is Space.PLANAR or distance == 0:
+        return distance
+    # The distance on the ellipsoid is decided to a micrometre; no degree of latitude is shorter.
+    return coordinate_distance(task.space, distance + _DISTANCE_TOLERANCE_M)
 
 
 # ------------------------------------------------------------------------- stage 1: match and route
@@ -267,7 +286,7 @@ class _RouteTask:
         plan = _plan(self.task)
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns([*self.names])
-            good, bad = match_events(table, plan.matcher, self.task.names)
+            good, bad = match_events(table, plan.matcher, self.task.names, self.task.space)
             bad += [(event.row, "the event has no id") for event in good if event.key is None]
             if bad and not (self.task.skip_unusable or self.task.dead_letters):
                 row, why = min(bad)
@@ -396,7 +415,7 @@ def _save_state(detector: Detector, state: GroupState, lateness_ns: int) -> None
 
 
 def _detector(task: _Task, composite: int) -> Detector:
-    return Detector([_plan(task).composites[composite]], task.lateness_s, space="planar")
+    return Detector([_plan(task).composites[composite]], task.lateness_s, space=task.space)
 
 
 def _push(

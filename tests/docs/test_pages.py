@@ -23,7 +23,7 @@ PAGES = {
 }
 SERVER = "http://127.0.0.1:8080"
 SHARED = ("/shared/", "/data/")  # folders of a cluster in examples
-REASONS = {"not run: needs an MQTT broker", "not run: needs a cluster"}
+REASONS = {"not run: needs an MQTT broker", "not run: needs a cluster", "not run: needs DuckDB"}
 
 
 def uses(blocks: list[Block], *texts: str) -> bool:

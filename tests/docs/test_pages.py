@@ -47,11 +47,15 @@ def needs_server(blocks: list[Block]) -> bool:
 
 def run_page(name: str, folder: Path, replaced: dict[str, str], patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
-    patch.setattr(logging.getLogger("fencepost"), "level", logging.WARNING)  # kernels.md sets it
+    log = logging.getLogger("fencepost")
+    level = log.level
     run = PageRun(name, folder, replaced)
-    for block in PAGES[name]:
-        if block.runs:
-            run.run(block)
+    try:
+        for block in PAGES[name]:
+            if block.runs:
+                run.run(block)
+    finally:
+        log.setLevel(level)  # docs/kernels.md sets it
 
 
 @pytest.fixture

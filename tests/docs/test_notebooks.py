@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,13 @@ def test_a_notebook_runs(name: str) -> None:
     check(name)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("name", sorted(SPARK))
-def test_a_notebook_on_spark_runs(name: str, spark: SparkSession) -> None:
+def test_a_notebook_on_spark_runs(
+    name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     check(name)
 
 

@@ -6,7 +6,7 @@ import ast
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,7 +23,7 @@ PAGES = {
 }
 SERVER = "http://127.0.0.1:8080"
 SHARED = ("/shared/", "/data/")  # folders of a cluster in examples
-REASONS = {"not run: needs an MQTT broker", "not run: needs a cluster"}
+REASONS = {"not run: needs an MQTT broker", "not run: needs a cluster", "not run: needs DuckDB"}
 
 
 def uses(blocks: list[Block], *texts: str) -> bool:
@@ -47,11 +47,15 @@ def needs_server(blocks: list[Block]) -> bool:
 
 def run_page(name: str, folder: Path, replaced: dict[str, str], patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
-    patch.setattr(logging.getLogger("fencepost"), "level", logging.WARNING)  # kernels.md sets it
+    log = logging.getLogger("fencepost")
+    level = log.level
     run = PageRun(name, folder, replaced)
-    for block in PAGES[name]:
-        if block.runs:
-            run.run(block)
+    try:
+        for block in PAGES[name]:
+            if block.runs:
+                run.run(block)
+    finally:
+        log.setLevel(level)  # docs/kernels.md sets it
 
 
 @pytest.fixture
@@ -72,8 +76,16 @@ def test_a_page_about_the_server_runs(
     run_page(name, tmp_path, {SERVER: server.url}, monkeypatch)
 
 
+def on_spark() -> list[Any]:
+    """Return the pages that use Spark; streams are slow."""
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if uses(PAGES[name], "readStream") else [])
+        for name in pages(spark=True)
+    ]
+
+
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("name", pages(spark=True))
+@pytest.mark.parametrize("name", on_spark())
 def test_a_page_about_spark_runs(
     name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""`render`: the page with every command and option of `fencepost`, from the application itself."""
+"""`render`: every command and option of `fencepost` as Markdown, from the application itself."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ import typer
 
 from fencepost.cli import entry_point
 
-_START = """# Commands
-
-This page is made from the commands themselves. [The command line](../command-line.md) explains
-files, exit codes and dead letters.
-"""
 _FROM_A_CHECKOUT = "bench"  # docs/benchmarks.md describes its many commands
 _MARKUP = re.compile(r"\[/?bold\]")
 _PARAGRAPHS = re.compile(r"\n{2,}")
 
 
 def render() -> str:
-    """Return the page as Markdown."""
+    """Return the sections of all commands."""
     application = typer.main.get_command(entry_point.app)
-    return "\n".join([_START, *_command(application, "fencepost", 1)])
+    return "\n".join(_command(application, "fencepost", 1))
 
 
 def _command(command: Any, path: str, level: int) -> Iterator[str]:
     context = typer.Context(command, info_name=path)
     if level > 1:
         yield f"{'#' * level} `{path}`\n"
+        if not hasattr(command, "list_commands"):
+            usage = command.get_usage(context).removeprefix("Usage: ")
+            yield f"```\n{' '.join(usage.split())}\n```\n"
         yield from _help(command.help or "")
     if path.endswith(f" {_FROM_A_CHECKOUT}"):
         return
@@ -39,8 +37,6 @@ def _command(command: Any, path: str, level: int) -> Iterator[str]:
             if not below.hidden:
                 yield from _command(below, f"{path} {name}", level + 1)
         return
-    usage = command.get_usage(context).removeprefix("Usage: ")
-    yield f"```text\n{usage}\n```\n"
     rows = [parameter.get_help_record(context) for parameter in command.params]
     if rows := [row for row in rows if row is not None]:
         yield "| option | meaning |\n|---|---|"
@@ -50,13 +46,14 @@ def _command(command: Any, path: str, level: int) -> Iterator[str]:
 
 
 def _help(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help; indented lines, such as examples, stay as they are."""
+    """Yield the paragraphs of a help; examples are a block."""
     for paragraph in _PARAGRAPHS.split(text.strip()):
-        title, _, rest = paragraph.partition("\n")
-        if title.startswith("[bold]"):
-            yield f"**{_MARKUP.sub('', title)}**\n"
+        title, _, rest = _MARKUP.sub("", paragraph).partition("\n")
+        if title == "Examples":
             lines = [line.removeprefix("  ") for line in rest.splitlines()]
-            yield "```text\n" + "\n".join(lines) + "\n```\n"
+            yield "```\n" + "\n".join(lines) + "\n```\n"
+        elif paragraph.startswith("[bold]"):
+            yield f"{title}: {_prose(' '.join(rest.split()))}.\n"
         else:
             yield _prose(" ".join(paragraph.split())) + "\n"
 

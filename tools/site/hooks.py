@@ -18,12 +18,14 @@ from mkdocs.structure.files import File, Files
 from tools.site import command_line, http, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
+# What is made for a page, below what its file says.
 GENERATED: dict[str, Callable[[], str]] = {
     "reference/command-line.md": command_line.render,
     "reference/http.md": http.render,
 }
 ALWAYS = ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "decisions/README.md")
 
+_NOT_SEARCHED = "---\nsearch: {exclude: true}\n---\n\n"
 _IMAGES = (".png", ".svg")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")  # no URL, no section alone
 _DRAWING = re.compile(r'<img [^>]*src="([^":]+\.svg)"[^>]*>')
@@ -31,9 +33,7 @@ _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add generated pages, notebooks, and every document and module that a page links to."""
-    for uri, render in GENERATED.items():
-        files.append(File.generated(config, uri, content=render()))
+    """Add notebooks, and every document and module that a page links to."""
     for notebook in sorted(ROOT.glob("docs/**/*.ipynb")):
         uri = _site_uri(str(notebook.relative_to(ROOT)))
         files.append(File.generated(config, uri, content=notebooks.render(notebook)))
@@ -53,14 +53,16 @@ def on_files(files: Files, config: Any) -> Files:
         if path.endswith(".md"):
             queue += _outside(path, text)
         else:
-            text = f"# `{path}`\n\n```{Path(path).suffix[1:]}\n{text}```\n"
+            text = f"{_NOT_SEARCHED}# `{path}`\n\n```{Path(path).suffix[1:]}\n{text}```\n"
         files.append(File.generated(config, _site_uri(path), content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point links at pages of the site."""
+    """Add what is generated for a page, and point its links at pages of the site."""
     uri = page.file.src_uri
+    if uri in GENERATED:
+        markdown = f"{markdown}\n{GENERATED[uri]()}"
     path = uri if (ROOT / uri).is_file() else f"docs/{uri}"
     folder = posixpath.dirname(uri)
 
@@ -78,7 +80,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Put drawings into the page itself, where their `currentColor` is that of the text."""
-    folder = ROOT / "docs" / posixpath.dirname(page.file.src_uri)
+    folder: Path = ROOT / "docs" / posixpath.dirname(page.file.src_uri)
 
     def drawing(image: re.Match[str]) -> str:
         return (folder / image[1]).read_text(encoding="utf-8").replace(' color="#6b7885"', "")

@@ -1,4 +1,4 @@
-"""`render`: the page with every operation, channel and schema of the server's own descriptions."""
+"""`render`: operations, channels and schemas of the server, as Markdown, from its descriptions."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from fencepost.server import CHANNELS, OPERATIONS
 from fencepost.server.http.asyncapi import asyncapi_document
 from fencepost.server.http.operations import openapi_document
 
-_START = """# HTTP
-
-This page is made from the OpenAPI and AsyncAPI documents of the server, which serves them at
-`/openapi.json` and `/asyncapi.json`. [The server](../server.md) explains how they work together.
-"""
 _PROBLEM = "application/problem+json"
 
 
 def render() -> str:
-    """Return the page as Markdown."""
+    """Return the sections of operations, problems, channels and schemas."""
     http, channels = openapi_document(OPERATIONS), asyncapi_document("127.0.0.1:8080")
     schemas = channels["components"]["schemas"] | http["components"]["schemas"]
     return "\n".join(
         [
-            _START,
             *_operations(http["paths"]),
             *_problems(http["paths"]),
             *_channels(channels["components"]),

@@ -46,8 +46,9 @@ _Interval: TypeAlias = tuple[Fraction, Fraction]
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
     """Return whether the distance of two geometries is at most d, exactly.
 
-    Here and below, the geometries are as for `exact_relation.matrix`. The distance of geometries that have a point in common is 0. The bound is in the
-    units of the coordinates, and may be infinite or negative.
+    Here and below, the geometries are as for `exact_relation.matrix`. The distance of geometries
+    that have a point in common is 0. The bound is in the units of the coordinates, and may be
+    infinite or negative.
     """
     if d < 0:
         return False

@@ -72,9 +72,10 @@ def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
     """Return the exact DE-9IM matrix of two geometries.
 
     The geometries are valid points, lines or polygons, or collections of these, with finite
-    coordinates; the polygons of a collection are a valid multi-polygon. Lines may cross or retrace themselves. Z is ignored. The rows of the matrix
-    are interior, boundary and exterior of `a`, the columns those of `b`. Each of the nine
-    characters, row by row, is ``F`` (empty) or the dimension of the intersection.
+    coordinates; the polygons of a collection are a valid multi-polygon. Lines may cross or retrace
+    themselves. Z is ignored. The rows of the matrix are interior, boundary and exterior of `a`, the
+    columns those of `b`. Each of the nine characters, row by row, is ``F`` (empty) or the dimension
+    of the intersection.
     """
     shape_a, shape_b = _shapes(a, b)
     segments = list(dict.fromkeys(chain(shape_a.segments, shape_b.segments)))

@@ -42,7 +42,6 @@ from fencepost.geometry.readers.raw_shapes import (
     short_repr,
     unreadable_row,
 )
-
 from fencepost.kernels.geometry.shape_arrays import KIND_SHIFT
 
 Objects = NDArray[np.object_]
@@ -51,9 +50,7 @@ Objects = NDArray[np.object_]
 # MultiPolygon; and, at the end, -1 for None. Collections, of the type between, are taken apart.
 _MULTIPOINT, _COLLECTION = 4, 7
 _SINGLE = {"Point": POINTS, "LineString": LINES, "LinearRing": LINES, "Polygon": AREAS}
-_DIMENSION = np.array(
-    [POINTS, LINES, LINES, AREAS, POINTS, LINES, AREAS, UNREADABLE], np.int8
-)
+_DIMENSION = np.array([POINTS, LINES, LINES, AREAS, POINTS, LINES, AREAS, UNREADABLE], np.int8)
 
 
 def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> RawShapes:
@@ -80,10 +77,13 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
 def _members(collections: Objects) -> tuple[Objects, Ints, dict[int, str]]:
     """Return the members of collections and of collections in them, and the owner of each.
 
-    A collection that nests too deep is a member None, with its reason.
+    A collection that nests too deep or has a curve is a member None, with its reason.
     """
     members, owner = collections, np.arange(len(collections))
     for _ in range(MAX_COLLECTION_DEPTH):
+        for row in np.flatnonzero(shapely.get_type_id(members) == _COLLECTION).tolist():
+            if _has_curve(members[row]):
+                members[row] = None
         nested = shapely.get_type_id(members) == _COLLECTION
         if not nested.any():
             break
@@ -93,9 +93,20 @@ def _members(collections: Objects) -> tuple[Objects, Ints, dict[int, str]]:
         opened[of_nested] = shapely.get_parts(members[nested])
         opened[~of_nested] = members[~nested]
         members, owner = opened, np.repeat(owner, count)
-    too_deep = np.flatnonzero(shapely.get_type_id(members) == _COLLECTION)
+    kinds = shapely.get_type_id(members)
+    reasons = dict.fromkeys(np.flatnonzero(kinds < 0).tolist(), CURVES_REASON)
+    too_deep = np.flatnonzero(kinds == _COLLECTION)
     members[too_deep] = None
-    return members, owner, dict.fromkeys(too_deep.tolist(), TOO_DEEP_REASON)
+    return members, owner, reasons | dict.fromkeys(too_deep.tolist(), TOO_DEEP_REASON)
+
+
+def _has_curve(collection: shapely.Geometry) -> bool:
+    """Return whether a member of a collection is a type that Shapely itself refuses."""
+    try:
+        shapely.get_parts(collection)
+    except NotImplementedError:
+        return True
+    return False
 
 
 def _read_plain(

@@ -242,9 +242,7 @@ def _sweep_edge(
         at_own = at_other = at_line = at_end = False
         own_next, other_next = own_state, other_state
         i = j
-        while i < count and (
-            i == j or _compare(found, order[j], order[i], px, py, nx, ny) == 0
-        ):
+        while i < count and (i == j or _compare(found, order[j], order[i], px, py, nx, ny) == 0):
             contact = found[order[i]]
             if contact[_SOURCE] == _OWN_AREA:
                 at_own, own_next = True, int(contact[_NEXT])
@@ -446,11 +444,7 @@ def _put_crossing(found, count, p_side, qx, qy, mx, my, source, state):
 @inlined
 def _is_at(found, contact, x, y):
     """Return whether a contact is at an end of the edge."""
-    return (
-        found[contact, _CROSSES] == 0.0
-        and found[contact, _AX] == x
-        and found[contact, _AY] == y
-    )
+    return found[contact, _CROSSES] == 0.0 and found[contact, _AX] == x and found[contact, _AY] == y
 
 
 @kernel

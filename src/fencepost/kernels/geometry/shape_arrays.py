@@ -41,7 +41,9 @@ FANOUT = 8
 STACK_SIZE = 4096  # exceeds what a traversal of two trees can push
 
 POINTS, LINES, AREAS, MIXED = range(4)
-KIND_SHIFT = 30  # the `part` of a chain of a mixed shape has its kind, POINTS to AREAS, from this bit
+KIND_SHIFT = (
+    30  # the `part` of a chain of a mixed shape has its kind, POINTS to AREAS, from this bit
+)
 
 # Bits of `mark`.
 BOUNDARY = 1  # an end of an odd number of the shape's linestrings

@@ -448,7 +448,7 @@ def _contains_first_point(g, a, edges, slabs, h, shape, stack):
     return is_in_area(g, a, edges, slabs, h.x[k], h.y[k], stack)
 
 
-# ------------------------------------------------------------ events of points, lines and mixed ones
+# ----------------------------------------------------------- events of points, lines and mixed ones
 
 
 @outlined(returns=types.int64)

@@ -321,7 +321,7 @@ def test_z_is_ignored() -> None:
 
 def test_what_is_no_geometry_of_the_plane_is_refused() -> None:
     with pytest.raises(TypeError, match="no exact relation for a Curve"):
-        matrix(SimpleNamespace(geom_type="Curve"), Point(0, 0))  # type: ignore[arg-type]
+        matrix(SimpleNamespace(geom_type="Curve"), Point(0, 0))
 
 
 # --- Extreme coordinates ----------------------------------------------------------------------

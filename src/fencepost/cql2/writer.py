@@ -283,7 +283,8 @@ def _mapping(geometry: Any) -> dict[str, Any]:
     if kind.lower() not in (*GEOMETRY_DEPTH, COLLECTION) or geometry.is_empty:
         raise LanguageError(f"CQL2 cannot express this geometry; saw {short_repr(geometry)}")
     if kind.lower() == COLLECTION:
-        return {"type": kind, "geometries": [_mapping(member) for member in geometry.geoms]}
+        members = [_mapping(member) for member in geometry.geoms if not member.is_empty]
+        return {"type": kind, "geometries": members}
     mapping = shapely.geometry.mapping(shapely.force_2d(geometry))
     return {"type": mapping["type"], "coordinates": _lists(mapping["coordinates"])}
 

@@ -200,7 +200,7 @@ class Shapes:
         record, next_record = self.arrays.shapes[row], self.arrays.shapes[row + 1]
         parts = self.arrays.chains["part"][int(record["chain"]) : int(next_record["chain"])]
         if record["dimension"] == MIXED:
-            return (parts >> KIND_SHIFT).tolist()
+            return [int(part) >> KIND_SHIFT for part in parts]
         return [int(record["dimension"])] * len(parts)
 
     def rows_outside(self, space: Space) -> NDArray[np.int64]:

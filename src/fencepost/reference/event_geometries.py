@@ -255,7 +255,8 @@ def _wkb_geometry(
             member_kind, member, offset = _wkb_geometry(data, offset, depth=depth + 1)
             if len(member) == 0:
                 continue
-            member = (member_kind, member)
+            members.append((member_kind, member))
+            continue
         else:
             _, member, offset = _wkb_geometry(data, offset, kind)
         members.append(member)

@@ -27,6 +27,7 @@ library, shapely to read coordinates, and the enumeration of relations.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, combinations, pairwise, permutations
 from math import gcd
@@ -282,7 +283,7 @@ class _Areas:
 class _Collection:
     """Members of several kinds, ordered by dimension; the larger dimension takes precedence."""
 
-    def __init__(self, members: list[_Shape]) -> None:
+    def __init__(self, members: Sequence[_Shape]) -> None:
         self.members = members[::-1]
         self.dimension = self.members[0].dimension
         self.segments = [segment for member in members for segment in member.segments]

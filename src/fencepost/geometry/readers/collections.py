@@ -71,13 +71,13 @@ def _join_members(
     """Return a row of the members of each collection; empty members are left out."""
     reasons = {problem.row: problem.reason for problem in damaged}
     for problem in members.problems:
-        row = int(owner[problem.row])
-        number = problem.row - int(np.searchsorted(owner, row))
+        collection = int(owner[problem.row])
+        place = problem.row - int(np.searchsorted(owner, collection))
         if problem.reason != EMPTY_REASON:
-            reasons.setdefault(row, f"member {number} of the collection: {problem.reason}")
+            reasons.setdefault(collection, f"member {place} of the collection: {problem.reason}")
     filled = np.bincount(owner[members.dimension >= 0], minlength=rows)
-    for row in np.flatnonzero(filled == 0).tolist():
-        reasons.setdefault(row, EMPTY_REASON)
+    for collection in np.flatnonzero(filled == 0).tolist():
+        reasons.setdefault(collection, EMPTY_REASON)
 
     member = np.repeat(np.arange(len(members)), np.diff(members.shape_chain))
     chains = np.flatnonzero(~np.isin(owner[member], list(reasons)))
@@ -90,10 +90,10 @@ def _join_members(
 
     opens_kind = _differs(row) | _differs(kind)
     # The members' parts are numbered anew within each kind.
-    numbers = np.cumsum(_differs(member) | _differs(part))
-    numbers -= numbers[opens_kind][np.cumsum(opens_kind) - 1]
+    number = np.cumsum(_differs(member) | _differs(part))
+    first_number = number[opens_kind][np.cumsum(opens_kind) - 1]
     is_point = kind == POINTS
-    part = np.where(is_point, 0, numbers) | kind << KIND_SHIFT
+    part = np.where(is_point, 0, number - first_number) | kind << KIND_SHIFT
     heads = np.flatnonzero(opens_kind | ~is_point)  # all points of a row are one chain
     dimension = np.full(rows, UNREADABLE, np.int8)
     dimension[row] = MIXED
@@ -104,7 +104,7 @@ def _join_members(
         part[heads],
         offsets_of(np.bincount(row[heads], minlength=rows)),
         dimension,
-        tuple(GeometryProblem(row, reasons[row]) for row in sorted(reasons)),
+        tuple(GeometryProblem(n, reasons[n]) for n in sorted(reasons)),
     )
 
 

@@ -43,9 +43,15 @@ def same(a: Shapes, b: Shapes) -> bool:
     return a.problems == b.problems and all(np.array_equal(x, y) for x, y in arrays)
 
 
+def sample(seed: int, count: int) -> list[BaseGeometry]:
+    """Return geometries, most of them collections, that well-known text of GEOS does not round."""
+    drawn = [a for a, _ in pairs("collections", seed, count)]
+    return [geometry for geometry in drawn if shapely.from_wkt(FORMS["WKT"](geometry)) == geometry]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_format_gives_the_same_shapes(form: str) -> None:
-    geometries = [a for a, _ in pairs("collections", 31, 200)]
+    geometries = sample(31, 200)
     geometries[::7] = [shapely.from_wkt(MIXED)] * len(geometries[::7])
     expected = Shapes.read(geometries)
     assert not expected.problems
@@ -57,13 +63,13 @@ def test_every_format_gives_the_same_shapes(form: str) -> None:
 
 def test_columns_of_several_formats() -> None:
     rng = random.Random(5)
-    geometries = [a for a, _ in pairs("collections", 32, 200)]
+    geometries = sample(32, 200)
     values = [FORMS[rng.choice([*FORMS])](geometry) for geometry in geometries]
     assert same(Shapes.read(values), Shapes.read(geometries))
 
 
 def test_arrow_columns() -> None:
-    geometries = [a for a, _ in pairs("collections", 33, 100)]
+    geometries = sample(33, 100)
     expected = Shapes.read(geometries)
     assert same(Shapes.read(pa.array([g.wkb for g in geometries])), expected)
     assert same(Shapes.read(pa.array([FORMS["WKT"](g) for g in geometries])), expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -64,7 +65,7 @@ def test_all_paths_agree_with_the_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("space", ["planar", "wgs84"])
-def test_one_event_matches_as_a_batch(space: str) -> None:
+def test_one_event_matches_as_a_batch(space: Literal["planar", "wgs84"]) -> None:
     matcher = fp.Matcher(space=space)
     matcher.subscribe("in", f"S_WITHIN(g, {MIXED})")
     matcher.subscribe("near", f"S_DWITHIN(g, {MIXED}, 1)")

@@ -14,7 +14,7 @@ import shapely
 from shapely.geometry import mapping
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.engine import relate
+from fencepost.engine import relations
 from fencepost.geometry import Shapes
 from tests.geometry_families import pairs
 
@@ -39,8 +39,11 @@ FORMS: dict[str, Callable[[BaseGeometry], Any]] = {
 
 def same(a: Shapes, b: Shapes) -> bool:
     """Return whether two sets of shapes have the same arrays and problems."""
-    arrays = zip(a.arrays, b.arrays, strict=True)
-    return a.problems == b.problems and all(np.array_equal(x, y) for x, y in arrays)
+    first, second = [*a.arrays], [*b.arrays]
+    equal = [
+        np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(first, second, strict=True)
+    ]
+    return a.problems == b.problems and all(equal)
 
 
 def sample(seed: int, count: int) -> list[BaseGeometry]:
@@ -81,15 +84,16 @@ def test_arrow_structs_of_geojson() -> None:
     point, line = mapping(shapely.from_wkt(POINT)), mapping(shapely.from_wkt(LINE))
     expected = Shapes.read([f"GEOMETRYCOLLECTION ({POINT}, {LINE})", POINT])
 
-    def text(geometry: Any) -> dict[str, object]:
-        return geometry | {"coordinates": json.dumps(geometry["coordinates"])}
+    def text(geometry: dict[str, Any]) -> dict[str, object]:
+        return {**geometry, "coordinates": json.dumps(geometry["coordinates"])}
 
     plain = text(point) | {"geometries": None}
+    collection: dict[str, Any]
     for members in (json.dumps([point, line]), [json.dumps(point), json.dumps(line)]):
         collection = {"type": "GeometryCollection", "coordinates": None, "geometries": members}
         assert same(Shapes.read(pa.array([collection, plain])), expected)
-    members = [text(point), text(line)]
-    collection = {"type": "GeometryCollection", "coordinates": None, "geometries": members}
+    structs = [text(point), text(line)]
+    collection = {"type": "GeometryCollection", "coordinates": None, "geometries": structs}
     assert same(Shapes.read(pa.array([collection, plain])), expected)
     only = pa.array([{"type": "GeometryCollection", "geometries": [point]}, None])
     shapes = Shapes.read(only)
@@ -120,7 +124,7 @@ def test_polygons_that_overlap_are_refused(form: str) -> None:
     assert problem.row == 1
     assert "two rings" in problem.reason
     assert "merge those that overlap or share an edge" in problem.reason
-    kept = [relate.relations(shapes.row(row), shapes.row(row))[0] for row in (0, 2)]
+    kept = [relations(shapes.row(row), shapes.row(row))[0] for row in (0, 2)]
     assert len({*kept}) == 1
 
 

@@ -14,7 +14,7 @@ import shapely
 
 from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.engine import matrices
-from fencepost.filters.distances import evaluate_near, measure_distance
+from fencepost.filters import evaluate_near, measure_distance
 from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry import Shapes, Space, matrix_text
 from fencepost.reference import are_near, are_related, matrix

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import shapely
 from shapely import (
+    GeometryCollection,
     LinearRing,
     LineString,
     MultiLineString,
@@ -464,11 +465,36 @@ def long_strips(rng: random.Random) -> Scene:
     return strips(rng, 100, 150)[1:3]
 
 
+def collections(rng: random.Random) -> Scene:
+    """Return collections of the geometries of another scene, beside some of these geometries.
+
+    Members overlap and touch, are nested and empty, and may all be of one kind.
+    """
+    families = (lattice, nested, lines, contacts, near_collinear, needles, tilings, holes)
+    scene = [_without_rings(geometry) for geometry in rng.choice(families)(rng)]
+    made: Scene = []
+    for _ in range(12):
+        members = [rng.choice(scene) for _ in range(rng.choice((1, 2, 2, 3)))]
+        if rng.random() < 0.3:
+            members.append(rng.choice((Point(), Polygon(), GeometryCollection())))
+        if rng.random() < 0.3:
+            members = [GeometryCollection(members[:2]), *members[2:]]
+        collection = GeometryCollection(members)
+        if len(made) < 4 and is_valid(collection):
+            made.append(collection)
+    return [*made, *rng.sample(scene, min(2, len(scene)))]
+
+
+def _without_rings(geometry: BaseGeometry) -> BaseGeometry:
+    """Return a geometry as it is in well-known text, which has no linear rings."""
+    return LineString(geometry.coords) if geometry.geom_type == "LinearRing" else geometry
+
+
 FAMILIES: dict[str, Callable[[random.Random], Scene]] = {
     scene.__name__: scene
     for scene in (
         *(lattice, nested, lines, contacts, near_collinear, needles, magnitudes, tilings, warped),
-        *(rescaled, holes, rewritten, strips, long_strips),
+        *(rescaled, holes, rewritten, strips, long_strips, collections),
     )
 }
 

@@ -48,6 +48,11 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "lines that are cut where a block ends",
         {"formats.line_batches"},
     ),
+    "engine/test_matcher_collections.py": ("decompiled collections", {"engine.decompiler"}),
+    "kernels/geometry/test_mixed_shapes.py": (
+        "functions of the OGC for collections",
+        {"filters.spatial_relations"},
+    ),
     "engine/test_signature_postings.py": (
         "the limit of signatures",
         {"engine.postings.posting_passes"},

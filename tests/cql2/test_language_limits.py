@@ -50,7 +50,11 @@ HUGE: dict[str, tuple[Callable[[], str], str]] = {
     "powers": (lambda: "^".join(["1"] * 20_000), "not clear"),
     "calls": (lambda: "casei(" * 20_000 + "a" + ")" * 20_000 + " = 'x'", DEEP),
     "unknown calls": (lambda: "f(" * 20_000 + ")" * 20_000, "no function"),
-    "collections": (lambda: "geometrycollection(" * 20_000, "not supported"),
+    "collections": (lambda: "geometrycollection(" * 20_000, DEEP),
+    "collections in JSON": (
+        lambda: '{"type":"GeometryCollection","geometries":[' * 20_000 + "]}" * 20_000,
+        DEEP,
+    ),
     "brackets in a geometry": (lambda: "polygon" + "(" * 20_000, "a number is expected"),
     "points": (lambda: "s_equals(a, linestring(" + "1 1," * 200_000, "a number is expected"),
     "points in brackets": (lambda: "(1 1" * 200_000, "to close a bracket"),

@@ -58,7 +58,7 @@ def _text(geometry: BaseGeometry) -> str:
 
 
 LATTICE = [shapely.Point(x, y) for x in range(4) for y in range(4)] + _pool(
-    ("lattice", "lines", "tilings", "rewritten"), 12
+    ("lattice", "lines", "tilings", "rewritten", "collections"), 12
 )
 BROKEN = [
     polygon
@@ -67,7 +67,7 @@ BROKEN = [
 ][:12]
 UNUSABLE = (
     *("POINT EMPTY", "POLYGON EMPTY", "MULTIPOINT (EMPTY, 1 1)", "LINESTRING (1 1, 1 1)"),
-    *("GEOMETRYCOLLECTION (POINT (1 1))", "POINT (NaN 1)", "POINT (1 inf)", "POINT", "junk", ""),
+    *("GEOMETRYCOLLECTION EMPTY", "POINT (NaN 1)", "POINT (1 inf)", "POINT", "junk", ""),
     *("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", "POLYGON ((0 0, 1 1, 2 2, 0 0))"),
 )
 

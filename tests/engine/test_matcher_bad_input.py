@@ -361,7 +361,10 @@ VALUES: dict[str, Any] = {
     "a bow tie": BOWTIE,
     "an empty geometry": shapely.Point(),
     "NaN in a geometry": shapely.Point(np.nan, 0),
-    "a collection": shapely.GeometryCollection([POINT]),
+    "an empty collection": shapely.GeometryCollection([shapely.Point()]),
+    "a collection of overlapping polygons": shapely.GeometryCollection(
+        [shapely.box(0, 0, 1, 1)] * 2
+    ),
     "GeoJSON of nothing": {"type": "Polygon", "coordinates": None},
     "GeoJSON of strings": {"type": "Point", "coordinates": ["1", "2"]},
     "GeoJSON of a huge integer": {"type": "Point", "coordinates": [10**400, 0]},

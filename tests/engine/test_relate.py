@@ -248,7 +248,7 @@ def test_long_lists_of_bad_rows_are_cut(count: int, end: str) -> None:
     ("value", "message_part"),
     [
         ("POINT EMPTY", "empty"),
-        ("GEOMETRYCOLLECTION (POINT (0 0))", "GeometryCollection"),
+        ("GEOMETRYCOLLECTION (POINT EMPTY)", "empty"),
         ("POINT (nan 0)", "finite"),
         ("no geometry", "no geometry"),
         (b"\x00\x01", ""),

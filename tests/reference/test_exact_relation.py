@@ -19,6 +19,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, pairwise
 from math import inf, lcm, nextafter
+from types import SimpleNamespace
 
 import pytest
 import shapely
@@ -318,9 +319,9 @@ def test_z_is_ignored() -> None:
     assert matrix(Point(1, 1, 7), shapely.force_3d(shapely.from_wkt(SQUARE), 3)) == "0FFFFF212"
 
 
-def test_mixed_collections_are_refused() -> None:
-    with pytest.raises(TypeError, match="GeometryCollection"):
-        matrix(shapely.from_wkt("GEOMETRYCOLLECTION(POINT(0 0))"), Point(0, 0))
+def test_what_is_no_geometry_of_the_plane_is_refused() -> None:
+    with pytest.raises(TypeError, match="no exact relation for a Curve"):
+        matrix(SimpleNamespace(geom_type="Curve"), Point(0, 0))
 
 
 # --- Extreme coordinates ----------------------------------------------------------------------

@@ -9,19 +9,22 @@ import numpy as np
 import shapely
 
 from fencepost.cql2.ast import Geometry
-from fencepost.cql2.keywords import COLLECTION_ADVICE, GEOJSON_TYPE
+from fencepost.cql2.keywords import COLLECTION_TYPE, GEOJSON_TYPE
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.any_format import read_geometry
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.readers.shapely_objects import build_shapely
 
-_TYPES = tuple(GEOJSON_TYPE.values())
+_TYPES = (*GEOJSON_TYPE.values(), COLLECTION_TYPE)
 _NUMBERS = {int, float}
 
 
 def compile_geometry(node: ParseNode) -> Geometry:
     """Return the geometry of a node whose value is a GeoJSON mapping; z and m are dropped.
+
+    A collection has a member for its points, one for its lines and one for its areas. If it has
+    members of one kind only, it is their multi-geometry.
 
     Raises
     ------
@@ -30,8 +33,6 @@ def compile_geometry(node: ParseNode) -> Geometry:
     """
     mapping = node.value
     kind = mapping.get("type")
-    if kind == "GeometryCollection":
-        raise SemanticError(node, "GeometryCollection is not supported", COLLECTION_ADVICE)
     if not isinstance(kind, str) or kind not in _TYPES:
         raise SemanticError(
             node,

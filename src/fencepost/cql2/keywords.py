@@ -75,7 +75,7 @@ GEOJSON_TYPE = {
     "multipolygon": "MultiPolygon",
 }
 
-COLLECTION_ADVICE = "give its members one by one, joined with OR"
+COLLECTION, COLLECTION_TYPE = "geometrycollection", "GeometryCollection"
 
 _MAX_SUGGESTED_LENGTH = 40
 

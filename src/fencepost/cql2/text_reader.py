@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 from fencepost.cql2.keywords import (
     ARRAY_FUNCTIONS,
-    COLLECTION_ADVICE,
+    COLLECTION,
+    COLLECTION_TYPE,
     COMPARISON_OPS,
     FUNCTIONS,
     GEOJSON_TYPE,
@@ -27,7 +28,12 @@ from fencepost.cql2.keywords import (
 )
 from fencepost.cql2.lexer import NUMBER_START, Cursor, Tokens, lex
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, excerpt
-from fencepost.cql2.wkt_coordinates import DIMENSION_WORDS, read_coordinates, split_geometry_type
+from fencepost.cql2.wkt_coordinates import (
+    DIMENSION_WORDS,
+    read_coordinates,
+    read_dimensions,
+    split_geometry_type,
+)
 from fencepost.errors import LanguageError
 
 _OR, _AND, _PREDICATE, _SUM, _PRODUCT, _POWER = range(1, 7)
@@ -262,11 +268,35 @@ class _Reader(Cursor):
         )
 
     def _geometry(self, token: int, name: str, dimensions: str) -> ParseNode:
-        if name == "geometrycollection":
-            raise self.error_at(token, f"GEOMETRYCOLLECTION is not supported; {COLLECTION_ADVICE}")
-        coordinates = read_coordinates(self, name, dimensions)
-        mapping = {"type": GEOJSON_TYPE[name], "coordinates": coordinates}
-        return self.leaf(NodeKind.GEOMETRY, mapping, token)
+        return self.leaf(NodeKind.GEOMETRY, self._geometry_mapping(name, dimensions), token)
+
+    def _geometry_mapping(self, name: str, dimensions: str) -> dict[str, object]:
+        if name != COLLECTION:
+            coordinates = read_coordinates(self, name, dimensions)
+            return {"type": GEOJSON_TYPE[name], "coordinates": coordinates}
+        read_dimensions(self, dimensions)
+        if self.name == "empty":
+            raise self.error_at(
+                self.index, "an empty GEOMETRYCOLLECTION has no location; leave it out"
+            )
+        if self.name != "(":
+            raise self.unexpected("( before the geometries of a collection")
+        self.enter_nesting(self.advance())
+        members = [self._member()]
+        while self.skip(","):
+            members.append(self._member())
+        self.expect(")", "or a comma after a geometry of a collection")
+        self.nesting -= 1
+        return {"type": COLLECTION_TYPE, "geometries": [m for m in members if m is not None]}
+
+    def _member(self) -> dict[str, object] | None:
+        """Read a geometry of a collection; None if it is empty."""
+        name, dimensions = split_geometry_type(self.name)
+        if not name:
+            raise self.unexpected("a geometry")
+        self.advance()
+        dimensions = read_dimensions(self, dimensions)
+        return None if self.skip("empty") else self._geometry_mapping(name, dimensions)
 
     def _call(self, token: int, name: str) -> ParseNode:
         if name not in FUNCTIONS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fencepost.cql2.keywords import GEOMETRY_DEPTH
+from fencepost.cql2.keywords import COLLECTION, GEOMETRY_DEPTH
 from fencepost.errors import LanguageError
 
 DIMENSION_WORDS = frozenset({"z", "m", "zm", "empty"})
@@ -39,10 +39,18 @@ def split_geometry_type(word: str) -> tuple[str, str]:
     """
     for dimensions in ("", "zm", "z", "m"):
         name = word.removesuffix(dimensions)
-        known = name in GEOMETRY_DEPTH or name == "geometrycollection"
+        known = name in GEOMETRY_DEPTH or name == COLLECTION
         if known and name + dimensions == word:
             return name, dimensions
     return "", ""
+
+
+def read_dimensions(reader: Reader, dimensions: str) -> str:
+    """Return the suffix of a geometry type, which may be the word behind it, and skip that word."""
+    if not dimensions and reader.name in _SIZES:
+        dimensions = reader.name
+        reader.advance()
+    return dimensions
 
 
 def read_coordinates(reader: Reader, name: str, dimensions: str) -> list[object]:
@@ -57,9 +65,7 @@ def read_coordinates(reader: Reader, name: str, dimensions: str) -> list[object]
     dimensions : str
         The suffix of the type: z, m, zm or empty.
     """
-    if not dimensions and reader.name in _SIZES:
-        dimensions = reader.name
-        reader.advance()
+    dimensions = read_dimensions(reader, dimensions)
     if reader.name == "empty":
         raise reader.error_at(
             reader.index, f"an empty {name.upper()} has no location; leave it out"

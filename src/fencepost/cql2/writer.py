@@ -17,7 +17,7 @@ import shapely.geometry
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import ArithmeticOp, Condition, Value
-from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
+from fencepost.cql2.keywords import COLLECTION, FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.errors import LanguageError
 from fencepost.events.times import format_date, format_instant
 from fencepost.geometry.readers.raw_shapes import short_repr
@@ -34,7 +34,7 @@ _CALCULATE_LEVEL = {
     ArithmeticOp.REMAINDER: _PRODUCT,
     ArithmeticOp.POWER: _POWER,
 }
-_RESERVED = KEYWORDS | FUNCTIONS | {*GEOMETRY_DEPTH, "geometrycollection"}
+_RESERVED = KEYWORDS | FUNCTIONS | {*GEOMETRY_DEPTH, COLLECTION}
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:")
 
 # The spelling of the standard's JSON schema.
@@ -155,8 +155,7 @@ def _atom(node: Node) -> str:
         case ast.Interval(start, end):
             return f"INTERVAL({_interval_end(start)}, {_interval_end(end)})"
         case ast.Geometry(value):
-            kind, coordinates = _coordinates(value)
-            return f"{kind.upper()}{_wkt(coordinates)}"
+            return _geometry_text(_mapping(value))
         case ast.ListLiteral(items):
             return f"({_listed(items)})"
         case ast.FoldedString(fold, value):
@@ -255,8 +254,7 @@ def _json(node: Node) -> Any:
                 ]
             }
         case ast.Geometry(value):
-            kind, coordinates = _coordinates(value)
-            return {"type": kind, "coordinates": coordinates}
+            return _mapping(value)
         case ast.ListLiteral(items):
             return [_json(item) for item in items]
     raise LanguageError(f"this is not part of an expression; saw {short_repr(node)}")
@@ -279,12 +277,24 @@ def _instant(time: ast.Time | None) -> str:
         raise LanguageError(f"CQL2 cannot express this time: {error}") from None
 
 
-def _coordinates(geometry: Any) -> tuple[str, list[Any]]:
-    """Return the GeoJSON type and coordinates of a Shapely geometry, without z and m."""
-    if geometry.geom_type.lower() not in GEOMETRY_DEPTH or geometry.is_empty:
+def _mapping(geometry: Any) -> dict[str, Any]:
+    """Return a Shapely geometry as GeoJSON, without z and m."""
+    kind = geometry.geom_type
+    if kind.lower() not in (*GEOMETRY_DEPTH, COLLECTION) or geometry.is_empty:
         raise LanguageError(f"CQL2 cannot express this geometry; saw {short_repr(geometry)}")
+    if kind.lower() == COLLECTION:
+        members = [_mapping(member) for member in geometry.geoms if not member.is_empty]
+        return {"type": kind, "geometries": members}
     mapping = shapely.geometry.mapping(shapely.force_2d(geometry))
-    return mapping["type"], _lists(mapping["coordinates"])
+    return {"type": mapping["type"], "coordinates": _lists(mapping["coordinates"])}
+
+
+def _geometry_text(mapping: dict[str, Any]) -> str:
+    """Return GeoJSON as well-known text."""
+    kind = mapping["type"].upper()
+    if "geometries" in mapping:
+        return f"{kind}({', '.join(map(_geometry_text, mapping['geometries']))})"
+    return f"{kind}{_wkt(mapping['coordinates'])}"
 
 
 def _lists(coordinates: Any) -> Any:

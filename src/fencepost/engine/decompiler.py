@@ -25,7 +25,7 @@ from fencepost.filters.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.shapely_objects import build_shapely
-from fencepost.kernels.geometry.shape_arrays import AREAS, ShapeArrays
+from fencepost.kernels.geometry.shape_arrays import AREAS, MIXED, ShapeArrays
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.segment_search import SegmentArrays
 
@@ -113,9 +113,16 @@ def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
     chains = np.split(xy, g.chains["start"][first + 1 : stop] - low)
     parts = g.chains["part"][first:stop]
     dimension = int(g.shapes["dimension"][row])
-    is_multi = (len(xy) > 1, len(chains) > 1, parts[-1] > parts[0])
+    is_multi = (len(xy) > 1, len(chains) > 1, parts[-1] > parts[0], True)
     geometry = build_shapely(dimension, chains, parts, bool(is_multi[dimension]))
-    if dimension < AREAS:
+    if dimension == MIXED:
+        return shapely.GeometryCollection([_normalized(member) for member in geometry.geoms])
+    return _normalized(geometry)
+
+
+def _normalized(geometry: BaseGeometry) -> BaseGeometry:
+    """Return a geometry; if it is an area, with its rings and parts in a fixed order."""
+    if shapely.get_dimensions(geometry) < AREAS:
         return geometry
     with np.errstate(all="ignore"):  # GEOS multiplies coordinates, and large ones overflow
         return shapely.normalize(geometry)

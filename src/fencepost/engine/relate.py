@@ -27,7 +27,7 @@ def relate(a: object, b: object) -> Relation:
     Parameters
     ----------
     a, b : Shapely geometry, WKT, WKB or GeoJSON mapping
-        Points, lines or polygons (with holes), single or multi. Z is ignored.
+        Points, lines or polygons (with holes), single, multi or in a collection. Z is ignored.
 
     Returns
     -------

@@ -9,6 +9,7 @@ two geometries.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 from itertools import pairwise, product
 from math import hypot, inf, isqrt
@@ -172,17 +173,21 @@ def _square_between(p: _Point, q: _Point) -> Fraction:
     return (p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2
 
 
-def _chains(shapes: Shapes) -> list[list[_Point]]:
-    """Return the chains of a single shape; each point of a point set is a chain of one."""
+def _chains(shapes: Shapes, min_kind: int = POINTS) -> list[list[_Point]]:
+    """Return the chains of a single shape, of members of at least a dimension.
+
+    Each point of a point set is a chain of one.
+    """
     arrays = shapes.arrays
+    kinds = shapes.kinds_of_chains(0)
     chains: list[list[_Point]] = []
-    for c in range(int(arrays.shapes["chain"][0]), int(arrays.shapes["chain"][1])):
+    for c in range(bisect_left(kinds, min_kind), len(kinds)):
         low, high = int(arrays.chains["start"][c]), int(arrays.chains["start"][c + 1])
         points = [
             (Fraction(x), Fraction(y))
             for x, y in zip(arrays.x[low:high].tolist(), arrays.y[low:high].tolist(), strict=True)
         ]
-        if int(arrays.shapes["dimension"][0]) == POINTS:
+        if kinds[c] == POINTS:
             chains.extend([point] for point in points)
         else:
             chains.append(points)
@@ -209,8 +214,8 @@ def _squared_to_segment(p: _Point, a: _Point, b: _Point) -> Fraction:
 
 def exact_centroid(shapes: Shapes) -> _Point:
     """Return the centroid of a single shape; the lengths of lines are rounded to 200 bits."""
-    dimension = int(shapes.arrays.shapes["dimension"][0])
-    chains = _chains(shapes)
+    dimension = shapes.kinds_of_chains(0)[-1]
+    chains = _chains(shapes, dimension)
     if dimension == POINTS:
         points = [chain[0] for chain in chains]
         return sum((p[0] for p in points), Fraction(0)) / len(points), sum(

@@ -132,7 +132,7 @@ def packed_matrix(a: Shapes, b: Shapes) -> int:
     """Return the packed DE-9IM matrix of two single shapes."""
     scratch = new_tree_scratch(max(a.max_chains, b.max_chains))
     row = np.zeros(1, np.int64)
-    if dimension_of(a) == dimension_of(b) == AREAS:
+    if a.arrays.shapes["dimension"][0] == b.arrays.shapes["dimension"][0] == AREAS:
         facts = np.empty(1, np.uint8)
         relate_areas(a.arrays, b.arrays, row, row, 1, scratch, facts)
         return int(MATRIX_OF_FACTS[facts[0]])
@@ -142,8 +142,8 @@ def packed_matrix(a: Shapes, b: Shapes) -> int:
 
 
 def dimension_of(shape: Shapes) -> int:
-    """Return the dimension of a single shape."""
-    return int(shape.arrays.shapes["dimension"][0])
+    """Return the dimension of a single shape; of a collection, the largest of its members."""
+    return shape.kinds_of_chains(0)[-1]
 
 
 def evaluate_spatial(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.geometry.readers.any_format import RawShapes, read_geometries, read_geometry
+from fencepost.geometry.readers.collections import kinds_of_chains, split_collections
 from fencepost.geometry.space import Space, reason_outside_wgs84
 from fencepost.kernels.geometry import shape_arrays as layout_codes
 from fencepost.kernels.geometry.shape_arrays import (
     CHAIN_DTYPE,
+    KIND_SHIFT,
     MAX_POINTS,
+    MIXED,
     NODE_DTYPE,
     POINTS,
     SHAPE_DTYPE,
@@ -37,7 +40,15 @@ _REASONS = {
     layout_codes.NESTED_HOLES: "a hole lies inside another hole",
     layout_codes.NESTED_PARTS: "a part lies inside another part",
 }
+_MERGE_ADVICE = (
+    "polygons of one collection may only touch in points; merge those that overlap or share an "
+    "edge, for example with shapely.union_all"
+)
 _DISCONNECTED = "touching rings cut the interior in two"
+_BETWEEN_POLYGONS = {
+    _REASONS[code]
+    for code in (layout_codes.RINGS_CROSS, layout_codes.SHARED_EDGE, layout_codes.NESTED_PARTS)
+}
 _INITIAL_CONTACTS = 64
 
 
@@ -87,6 +98,8 @@ class Shapes:
         """Lay out ragged coordinates: close and orient rings, drop repeated points, validate."""
         if not raw.problems and len(raw.x) == len(raw) and not raw.dimension.any():
             return cls(lay_out_points(raw.x, raw.y))  # each shape is a point
+        if (raw.dimension == MIXED).any():
+            return cls._lay_out_collections(raw)
         x, y = _sort_point_sets(raw)
         chain_start = raw.chain_start
         while True:
@@ -111,6 +124,43 @@ class Shapes:
         ]
         problems = sorted((*raw.problems, *defects), key=lambda problem: problem.row)
         return cls(arrays, tuple(problems))
+
+    @classmethod
+    def _lay_out_collections(cls, raw: RawShapes) -> Shapes:
+        """Lay out the members of each kind as shapes, and join the shapes of each row.
+
+        The chains, nodes and touches of a row lie side by side, so only the records are joined.
+        """
+        members, owner = split_collections(raw)
+        parts = cls.lay_out(members)
+        bounds = np.searchsorted(owner, np.arange(len(raw) + 1))
+        records = parts.arrays.shapes[:-1]
+        shapes = parts.arrays.shapes[bounds]
+        counts = np.diff(bounds)
+        usable = np.minimum.reduceat(records["dimension"], bounds[:-1]) >= 0
+        mixed = (counts > 1) & usable
+        for name in ("x0", "y0"):
+            shapes[name][:-1] = np.minimum.reduceat(records[name], bounds[:-1])
+        for name in ("x1", "y1"):
+            shapes[name][:-1] = np.maximum.reduceat(records[name], bounds[:-1])
+        shapes["dimension"][:-1][mixed] = MIXED
+        for row in np.flatnonzero(~usable).tolist():
+            shapes["dimension"][row] = -1
+            set_empty_box(shapes, row)
+        chain_row = np.repeat(np.arange(len(raw)), np.diff(raw.shape_chain))
+        of_mixed = np.flatnonzero(mixed[chain_row])
+        parts.arrays.chains["part"][of_mixed] |= (
+            kinds_of_chains(raw)[of_mixed] << KIND_SHIFT
+        ).astype(np.uint32)
+        problems = {problem.row: problem for problem in raw.problems}
+        for problem in parts.problems:
+            row = int(owner[problem.row])
+            reason = problem.reason
+            if raw.dimension[row] == MIXED and reason in _BETWEEN_POLYGONS:
+                reason = f"{reason}; {_MERGE_ADVICE}"
+            problems.setdefault(row, GeometryProblem(row, reason, problem.place))
+        arrays = parts.arrays._replace(shapes=shapes)
+        return cls(arrays, tuple(problems[row] for row in sorted(problems)))
 
     @classmethod
     def gather(cls, sources: Sequence[tuple[ShapeArrays, NDArray[np.int64]]]) -> Shapes:
@@ -144,6 +194,14 @@ class Shapes:
     def row(self, number: int) -> Shapes:
         """Return a copy of one shape."""
         return Shapes.gather([(self.arrays, np.array([number]))])
+
+    def kinds_of_chains(self, row: int) -> list[int]:
+        """Return the dimension of each chain of a usable shape, ascending."""
+        record, next_record = self.arrays.shapes[row], self.arrays.shapes[row + 1]
+        parts = self.arrays.chains["part"][int(record["chain"]) : int(next_record["chain"])]
+        if record["dimension"] == MIXED:
+            return [int(part) >> KIND_SHIFT for part in parts]
+        return [int(record["dimension"])] * len(parts)
 
     def rows_outside(self, space: Space) -> NDArray[np.int64]:
         """Return the rows of usable shapes that lie partly outside the coordinates of a space."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.reference.exact_distance import centroid_in_plane, in_contact
+from fencepost.reference.exact_relation import members_by_kind
 
 __all__ = ["all_within", "distances_m", "same_place", "within"]
 
@@ -140,6 +141,7 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 def _has_antipode(area: BaseGeometry, geometry: BaseGeometry) -> bool:
     """Return whether an area contains the antipode of a vertex of another geometry."""
+    area = members_by_kind(area)[-1]
     if not area.geom_type.endswith("Polygon"):
         return False
     for lon, lat in shapely.get_coordinates(geometry):
@@ -150,9 +152,10 @@ def _has_antipode(area: BaseGeometry, geometry: BaseGeometry) -> bool:
 
 def _edges(geometry: BaseGeometry) -> list[tuple[float, ...]]:
     """Return the edges of lines and rings, as x and y of both ends; a point has no length."""
-    paths = shapely.get_parts(geometry)
-    if geometry.geom_type.endswith("Polygon"):
-        paths = shapely.get_rings(paths)
+    paths: list[BaseGeometry] = []
+    for member in members_by_kind(geometry):
+        parts = shapely.get_parts(member)
+        paths += [*(shapely.get_rings(parts) if member.geom_type.endswith("Polygon") else parts)]
     edges: list[tuple[float, ...]] = []
     for path in paths:
         points = [point[:2] for point in path.coords]

@@ -1,8 +1,8 @@
 """`geometry_of` reads a geometry of an event with Shapely, in any form `fencepost.relate` accepts.
 
 A geometry is unusable if it cannot be read, is empty or has an empty part, has a coordinate that is
-not finite or outside of the space, is a collection or a curve, or is invalid. Z, M and an SRID are
-ignored.
+not finite or outside of the space, is a curve, or is invalid. Z, M and an SRID are ignored. Empty
+members of a collection are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import accumulate
 from numbers import Real
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.geometry.space import Space
-from fencepost.reference.exact_relation import defect
+from fencepost.reference.exact_relation import defect, members_by_kind
 
 __all__ = ["geometry_of"]
 
@@ -32,6 +33,8 @@ _DEPTH: Final = {
     "MultiLineString": 2,
     "MultiPolygon": 3,
 }
+_COLLECTION: Final = "GeometryCollection"
+_MAX_COLLECTION_DEPTH: Final = 32
 _WKB_TYPES: Final = (
     "Point",
     "LineString",
@@ -39,6 +42,7 @@ _WKB_TYPES: Final = (
     "MultiPoint",
     "MultiLineString",
     "MultiPolygon",
+    _COLLECTION,
 )
 
 
@@ -48,6 +52,8 @@ class _NotAGeometry(Exception):
 
 def geometry_of(value: object, space: Space = Space.PLANAR) -> BaseGeometry | None:
     """Return the geometry of a value; None if the value is not a geometry, or an unusable one.
+
+    A collection is returned with one member of each kind; as that member if there is only one.
 
     Parameters
     ----------
@@ -61,9 +67,25 @@ def geometry_of(value: object, space: Space = Space.PLANAR) -> BaseGeometry | No
         # GEOS warns of NaN; here the geometry is None instead.
         with np.errstate(all="ignore"):
             geometry = _read(value)
+            leaves = [leaf for leaf in _leaves(geometry) if not leaf.is_empty]
     except (_NotAGeometry, shapely.errors.ShapelyError, ValueError):
         return None
-    return geometry if _is_usable(geometry, space) else None
+    if not leaves or not all(_is_usable(leaf, space) for leaf in leaves):
+        return None
+    if geometry.geom_type != _COLLECTION:
+        return geometry
+    members = members_by_kind(shapely.GeometryCollection(leaves))
+    joined = members[0] if len(members) == 1 else shapely.GeometryCollection(members)
+    return joined if defect(joined) is None else None
+
+
+def _leaves(geometry: BaseGeometry, depth: int = 0) -> list[BaseGeometry]:
+    """Return the members of nested collections; a geometry that is no collection is one."""
+    if geometry.geom_type != _COLLECTION:
+        return [geometry]
+    if depth == _MAX_COLLECTION_DEPTH:
+        raise _NotAGeometry
+    return [leaf for member in geometry.geoms for leaf in _leaves(member, depth + 1)]
 
 
 def _is_usable(geometry: BaseGeometry, space: Space) -> bool:
@@ -87,14 +109,29 @@ def _read(value: object) -> BaseGeometry:
     geometry = _read_mapping(value)
     if geometry.get("type") == "Feature":
         geometry = _read_mapping(geometry.get("geometry"))
+    return _read_geojson(geometry, 0)
+
+
+def _read_geojson(geometry: Mapping[Any, object], depth: int) -> BaseGeometry:
     kind = geometry.get("type")
+    if kind == _COLLECTION:
+        if depth == _MAX_COLLECTION_DEPTH:
+            raise _NotAGeometry
+        members = [_read_mapping(m) for m in _read_list(geometry.get("geometries"), min_length=0)]
+        filled = [m for m in members if m.get("coordinates") not in ([], ())]
+        return shapely.GeometryCollection([_read_geojson(m, depth + 1) for m in filled])
     if not isinstance(kind, str) or kind not in _DEPTH:
         raise _NotAGeometry
     return _build(kind, _read_nested(geometry.get("coordinates"), _DEPTH[kind]))
 
 
 def _build(kind: str, coordinates: Any) -> BaseGeometry:
-    """Return the geometry of nested coordinates; open rings are closed."""
+    """Return the geometry of nested coordinates; open rings are closed.
+
+    The coordinates of a collection are its members that are not empty.
+    """
+    if kind == _COLLECTION:
+        return shapely.GeometryCollection([_build(*member) for member in coordinates])
     if kind == "Polygon":
         return shapely.Polygon(coordinates[0], coordinates[1:])
     if kind == "MultiPolygon":
@@ -146,13 +183,21 @@ def _coordinate(value: object) -> float:
 
 
 def _read_wkt(text: str) -> BaseGeometry:
-    """Read WKT with GEOS, but reject collections, which GEOS reads at any depth."""
+    """Read WKT with GEOS, but reject deep collections, which GEOS reads at any depth."""
     head = text.lstrip().upper()
-    names = sorted((name.upper() for name in _DEPTH), key=len, reverse=True)
+    names = sorted((name.upper() for name in (*_DEPTH, _COLLECTION)), key=len, reverse=True)
+    if text.upper().count("COLLECTION") > _MAX_COLLECTION_DEPTH and _brackets(text) > 35:
+        raise _NotAGeometry
     name = next((name for name in names if head.startswith(name)), None)
     if name is None or not text.isascii() or "\0" in text:
         raise _NotAGeometry
     return shapely.from_wkt(text)
+
+
+def _brackets(text: str) -> int:
+    """Return how deep the brackets of a text nest."""
+    steps = [1 if character == "(" else -1 for character in text if character in "()"]
+    return max(accumulate(steps), default=0)
 
 
 def _read_wkb(data: bytes) -> BaseGeometry:
@@ -164,10 +209,13 @@ def _read_wkb(data: bytes) -> BaseGeometry:
     return _build(kind, coordinates)
 
 
-def _wkb_geometry(data: bytes, offset: int, multi_type: str = "") -> tuple[str, Any, int]:
+def _wkb_geometry(
+    data: bytes, offset: int, multi_type: str = "", depth: int = 0
+) -> tuple[str, Any, int]:
     """Return the type, the nested coordinates and the end of the geometry at an offset.
 
-    multi_type : the type of the collection that the geometry is a part of, or "".
+    multi_type : the type of the multi-geometry that the geometry is a part of, or "".
+    depth : in how many collections it is; there it may be empty, and has no coordinates.
     """
     if data[offset] > 1:
         raise _NotAGeometry
@@ -187,10 +235,12 @@ def _wkb_geometry(data: bytes, offset: int, multi_type: str = "") -> tuple[str, 
 
     if kind == "Point":
         (point,), offset = points(1, offset)
-        return kind, point, offset
+        return kind, () if depth and np.isnan(point).all() else point, offset
     (count,) = struct.unpack_from(f"{order}I", data, offset)
     offset += 4
-    if count == 0 or count > len(data):
+    if (kind == _COLLECTION and depth == _MAX_COLLECTION_DEPTH) or count > len(data):
+        raise _NotAGeometry
+    if count == 0 and not depth and kind != _COLLECTION:
         raise _NotAGeometry
     if kind == "LineString":
         return kind, *points(count, offset)
@@ -201,6 +251,12 @@ def _wkb_geometry(data: bytes, offset: int, multi_type: str = "") -> tuple[str, 
             member, offset = points(length if length <= len(data) else 0, offset + 4)
             if not member or member[0] != member[-1]:
                 raise _NotAGeometry
+        elif kind == _COLLECTION:
+            member_kind, member, offset = _wkb_geometry(data, offset, depth=depth + 1)
+            if len(member) == 0:
+                continue
+            members.append((member_kind, member))
+            continue
         else:
             _, member, offset = _wkb_geometry(data, offset, kind)
         members.append(member)

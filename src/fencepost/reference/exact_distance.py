@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.reference.exact_relation import matrix
+from fencepost.reference.exact_relation import matrix, members_by_kind
 
 __all__ = [
     "all_within",
@@ -46,9 +46,9 @@ _Interval: TypeAlias = tuple[Fraction, Fraction]
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
     """Return whether the distance of two geometries is at most d, exactly.
 
-    Here and below, the geometries are valid points, lines or polygons, or collections of one of
-    these types. The distance of geometries that have a point in common is 0. The bound is in the
-    units of the coordinates, and may be infinite or negative.
+    Here and below, the geometries are as for `exact_relation.matrix`. The distance of geometries
+    that have a point in common is 0. The bound is in the units of the coordinates, and may be
+    infinite or negative.
     """
     if d < 0:
         return False
@@ -94,7 +94,7 @@ def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
     The centroid of areas is their centre of mass. The centroid of lines weighs each segment by its
     length; a segment that lines traverse twice counts twice. The centroid of points is the mean of
-    the distinct points.
+    the distinct points. The centroid of a collection is that of its members of largest dimension.
     """
     if d <= 0 or d == inf:
         return d > 0
@@ -135,9 +135,10 @@ def _segments(geometry: BaseGeometry) -> set[_Segment]:
 
 def _paths(geometry: BaseGeometry) -> list[list[_Point]]:
     """Return the exact points of each point, line or ring."""
-    paths = shapely.get_parts(geometry)
-    if geometry.geom_type.endswith("Polygon"):
-        paths = shapely.get_rings(paths)
+    paths: list[BaseGeometry] = []
+    for member in members_by_kind(geometry):
+        parts = shapely.get_parts(member)
+        paths += [*(shapely.get_rings(parts) if member.geom_type.endswith("Polygon") else parts)]
     return [
         [(Fraction(x), Fraction(y)) for x, y in shapely.get_coordinates(path).tolist()]
         for path in paths
@@ -168,6 +169,7 @@ class _Centroid(NamedTuple):
 
 
 def _centroid(geometry: BaseGeometry) -> _Centroid:
+    geometry = members_by_kind(geometry)[-1]
     if geometry.geom_type.endswith("Polygon"):
         return _rational(_centre_of_mass(geometry))
     paths = _paths(geometry)

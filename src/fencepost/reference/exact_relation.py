@@ -14,6 +14,9 @@ The sample of a piece is its midpoint. The sample of a face lies halfway between
 piece and the next segment straight above. Every bounded face has a lower edge that is not vertical,
 so no face is missed, and the unbounded face is outside of both geometries.
 
+A collection is the union of its members. A point of it is where the members of the largest
+dimension put it, if it is not outside of all of them.
+
 Points of the arrangement are homogeneous integers ``(x, y, w)``, ``w > 0``, which stand for
 ``(x / w, y / w)``.
 
@@ -24,6 +27,7 @@ library, shapely to read coordinates, and the enumeration of relations.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, combinations, pairwise, permutations
 from math import gcd
@@ -34,7 +38,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.geometry.relation import Relation
 
-__all__ = ["Place", "defect", "locate", "matrix", "relation"]
+__all__ = ["Place", "defect", "locate", "matrix", "members_by_kind", "relation"]
 
 Place = Literal["interior", "boundary", "exterior"]
 
@@ -68,10 +72,11 @@ _DIMENSIONS: Final = {
 def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
     """Return the exact DE-9IM matrix of two geometries.
 
-    The geometries are valid points, lines or polygons, or collections of one of these types, with
-    finite coordinates. Lines may cross or retrace themselves. Z is ignored. The rows of the matrix
-    are interior, boundary and exterior of `a`, the columns those of `b`. Each of the nine
-    characters, row by row, is ``F`` (empty) or the dimension of the intersection.
+    The geometries are valid points, lines or polygons, or collections of these, with finite
+    coordinates; the polygons of a collection are a valid multi-polygon. Lines may cross or retrace
+    themselves. Z is ignored. The rows of the matrix are interior, boundary and exterior of `a`, the
+    columns those of `b`. Each of the nine characters, row by row, is ``F`` (empty) or the dimension
+    of the intersection.
     """
     shape_a, shape_b = _shapes(a, b)
     segments = list(dict.fromkeys(chain(shape_a.segments, shape_b.segments)))
@@ -120,6 +125,8 @@ def defect(geometry: BaseGeometry) -> str | None:
     A line, closed or not, is invalid only if it has fewer than two distinct points. Points are
     always valid. A vertex may be repeated at once.
     """
+    if geometry.geom_type == "GeometryCollection":
+        return next(filter(None, map(defect, members_by_kind(geometry))), None)
     dimension, (parts,) = _dimension(geometry), _exact([_float_parts(geometry)])
     if dimension == 0:
         return None
@@ -134,6 +141,28 @@ def defect(geometry: BaseGeometry) -> str | None:
 
 
 # --- Reading geometries -----------------------------------------------------------------------
+
+
+def members_by_kind(geometry: BaseGeometry) -> list[BaseGeometry]:
+    """Return the points, lines and polygons of a collection, each kind as one multi-geometry.
+
+    Kinds without a member are left out, and collections in the collection are opened. Of a geometry
+    of another type, return the geometry.
+    """
+    if geometry.geom_type != "GeometryCollection":
+        return [geometry]
+    kinds: list[list[BaseGeometry]] = [[], [], []]
+    pending = [geometry]
+    while pending:
+        member = pending.pop(0)
+        if member.geom_type == "GeometryCollection":
+            pending = [*member.geoms, *pending]
+        elif not member.is_empty:
+            kinds[_dimension(member)] += shapely.get_parts(member).tolist()
+    points, lines, polygons = kinds
+    multi = [shapely.MultiPoint(points), shapely.MultiLineString(lines)]
+    multi.append(shapely.MultiPolygon(polygons))
+    return [member for member in multi if not member.is_empty]
 
 
 def _dimension(geometry: BaseGeometry) -> int:
@@ -251,11 +280,33 @@ class _Areas:
         return place
 
 
+class _Collection:
+    """Members of several kinds, ordered by dimension; the larger dimension takes precedence."""
+
+    def __init__(self, members: Sequence[_Shape]) -> None:
+        self.members = members[::-1]
+        self.dimension = self.members[0].dimension
+        self.segments = [segment for member in members for segment in member.segments]
+
+    def locate(self, point: _Point) -> int:
+        for member in self.members:
+            place = member.locate(point)
+            if place != _EXTERIOR:
+                return place
+        return _EXTERIOR
+
+
 def _shapes(*geometries: BaseGeometry) -> list[_Shape]:
     """Return geometries on one common integer scale."""
-    kinds = [(_Points, _Lines, _Areas)[_dimension(geometry)] for geometry in geometries]
-    exact = _exact([_float_parts(geometry) for geometry in geometries])
-    return [kind(parts) for kind, parts in zip(kinds, exact, strict=True)]
+    members = [members_by_kind(geometry) for geometry in geometries]
+    kinds = [(_Points, _Lines, _Areas)[_dimension(member)] for own in members for member in own]
+    exact = _exact([_float_parts(member) for own in members for member in own])
+    shapes = (kind(parts) for kind, parts in zip(kinds, exact, strict=True))
+    joined: list[_Shape] = []
+    for own in members:
+        of_geometry = [next(shapes) for _ in own]
+        joined.append(of_geometry[0] if len(own) == 1 else _Collection(of_geometry))
+    return joined
 
 
 def _touches(segment: _Segment, point: _Point) -> bool:

@@ -24,7 +24,7 @@ from fencepost.geometry.space import Space
 from fencepost.reference import ellipsoid
 from fencepost.reference import exact_distance as distance
 from fencepost.reference.event_geometries import geometry_of
-from fencepost.reference.exact_relation import matrix, relation
+from fencepost.reference.exact_relation import matrix, members_by_kind, relation
 from fencepost.reference.exact_values import (
     Instant,
     Span,
@@ -120,7 +120,7 @@ def _has_pattern(entries: str, pattern: str) -> bool:
 
 
 def _dimension(geometry: BaseGeometry) -> int:
-    name = geometry.geom_type
+    name = members_by_kind(geometry)[-1].geom_type
     return 0 if name.endswith("Point") else 2 if name.endswith("Polygon") else 1
 
 

@@ -33,7 +33,8 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.filters.checks import DISTANCE_BOUNDS, Measure
-from fencepost.filters.spatial_relations import CONVERSES, relation_mask
+from fencepost.filters.spatial_relations import CONVERSES, evaluate_spatial, relation_mask
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import Relation
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
@@ -97,14 +98,14 @@ def _path_atom(atom: _Atom, negated: bool) -> ast.Condition:
     if where == _IN | _ON:
         return intersects
     if where == _ON:
-        return _related(SpatialFunction.S_INTERSECTS, location, geometry.boundary)
+        return _related(SpatialFunction.S_INTERSECTS, location, _boundary(geometry))
     if where == 0:
         return ast.Boolean(False)
     dimension = shapely.get_dimensions(geometry)
     if dimension == POINTS or (dimension == LINES and where == _OUT | _IN):
         return _is_known(intersects)  # no line lies in points alone
     within = ast.SpatialCondition(SpatialFunction.S_WITHIN, location, atom.right)
-    along = _related(SpatialFunction.S_WITHIN, location, geometry.boundary)
+    along = _related(SpatialFunction.S_WITHIN, location, _boundary(geometry))
     if where == _OUT:
         return ast.Not(ast.Or((within, along)))
     if where == _OUT | _ON:
@@ -144,6 +145,8 @@ def _relaxed_atom(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
     where = _accepted_locations(atom.function, geometry, negated)
     if where == 0:
         return ast.Boolean(False)
+    if geometry.geom_type == "GeometryCollection":
+        return _relaxed_collection(atom.left, geometry, where, plain, distance)
     if shapely.get_dimensions(geometry) == AREAS:
         near = geometry.boundary  # interior and exterior meet there
     elif where & _OUT:
@@ -151,6 +154,61 @@ def _relaxed_atom(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
     else:
         near = geometry if where & _IN else geometry.boundary
     return ast.Or((plain, _near(NearFunction.S_DWITHIN, atom.left, near, distance)))
+
+
+def _relaxed_collection(
+    location: ast.Property | ast.Geometry,
+    geometry: BaseGeometry,
+    where: int,
+    plain: ast.Condition,
+    distance: float,
+) -> ast.Condition:
+    """Return the condition that a point is near a place of a collection that a condition accepts.
+
+    Every point of a collection is near its interior, and every point that is not inside one of its
+    areas is near its exterior.
+    """
+    parts = [plain]
+    if where & _IN:
+        parts.append(_near(NearFunction.S_DWITHIN, location, geometry, distance))
+    if where & _ON:
+        parts.append(_near(NearFunction.S_DWITHIN, location, _boundary(geometry), distance))
+    if where & _OUT:
+        areas = _areas_of(geometry)
+        if areas is None:
+            return _is_known(plain)
+        parts.append(ast.Not(_related(SpatialFunction.S_WITHIN, location, areas)))
+        parts.append(_near(NearFunction.S_DWITHIN, location, areas.boundary, distance))
+    return ast.Or(tuple(parts))
+
+
+def _areas_of(collection: BaseGeometry) -> BaseGeometry | None:
+    """Return the polygons of a collection; None if it has none."""
+    last = collection.geoms[-1]  # a literal has one member of each kind, by dimension
+    return last if shapely.get_dimensions(last) == AREAS else None
+
+
+def _boundary(geometry: BaseGeometry) -> BaseGeometry | None:
+    """Return the boundary of a geometry; None if it has none.
+
+    That of a collection is the boundary of its areas, and the ends of its lines outside of them.
+    """
+    if geometry.geom_type != "GeometryCollection":
+        boundary = geometry.boundary
+        return None if boundary is None or boundary.is_empty else boundary
+    areas = _areas_of(geometry)
+    members = [] if areas is None else [areas.boundary]
+    for member in geometry.geoms:
+        if shapely.get_dimensions(member) == LINES:
+            ends = [*shapely.get_parts(member.boundary)]
+            members += [end for end in ends if areas is None or not _covers(areas, end)]
+    return shapely.GeometryCollection(members) if members else None
+
+
+def _covers(areas: BaseGeometry, point: BaseGeometry) -> bool:
+    return evaluate_spatial(
+        SpatialFunction.S_INTERSECTS, Shapes.read_one(point), Shapes.read_one(areas)
+    )
 
 
 def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> ast.Condition:
@@ -178,7 +236,7 @@ def _accepted_locations(function: SpatialFunction, geometry: BaseGeometry, negat
     for location, relation in ((_IN, within), (_ON, Relation.MEETS), (_OUT, Relation.DISJOINT)):
         if bool(relations & relation.bit) != negated:
             locations |= location
-    if geometry.boundary is None or geometry.boundary.is_empty:
+    if _boundary(geometry) is None:
         locations &= ~_ON
     return locations
 

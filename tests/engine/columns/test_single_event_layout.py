@@ -41,6 +41,8 @@ GEOMETRIES = [
     {"type": "Polygon", "coordinates": [[[0, 0], [4, 4], [4, 0], [0, 4]]]},
     {"type": "MultiPolygon", "coordinates": [[RING, HOLE], [[[9, 9], [9, 8], [8, 8]]]]},
     {"type": "GeometryCollection", "geometries": []},
+    shapely.GeometryCollection([shapely.Point(1, 2), shapely.box(0, 0, 1, 1)]),
+    "GEOMETRYCOLLECTION (POINT (1 2), POINT (3 4))",
     {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1.0, 2.0]}},
     {},
     7,

@@ -8,6 +8,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import geoarrow.pyarrow as ga
@@ -665,6 +666,10 @@ def deep(levels: int) -> list[Any]:
     return nested
 
 
+def collection(*geometries: object) -> dict[str, object]:
+    return {"type": "GeometryCollection", "geometries": [*geometries]}
+
+
 def geojson(kind: object, coordinates: object) -> dict[str, object]:
     return {"type": kind, "coordinates": coordinates}
 
@@ -704,7 +709,14 @@ BAD_GEOJSON: list[tuple[object, str]] = [
     (geojson("point", [0, 0]), "there is no GeoJSON geometry type 'point'"),
     (geojson(["Point"], [0, 0]), "there is no GeoJSON geometry type ['Point']"),
     (geojson(5, [0, 0]), "there is no GeoJSON geometry type 5"),
-    ({"type": "GeometryCollection", "geometries": []}, "mixes dimensions"),
+    (collection(), "the geometry is empty"),
+    (collection(geojson("Point", []), collection()), "the geometry is empty"),
+    ({"type": "GeometryCollection"}, 'the GeometryCollection has no "geometries"'),
+    ({"type": "GeometryCollection", "geometries": 5}, '"geometries" is a list of geometries'),
+    (collection(mapping(POINT), None), "member 1 of the collection: there is no geometry"),
+    (collection(collection(mapping(POINT)), geojson("Point", [1])), "member 1 of the collection"),
+    (collection(feature(mapping(POINT))), "member 0 of the collection is a Feature"),
+    (reduce(lambda inner, _: collection(inner), range(33), mapping(POINT)), "nest more than 32"),
     ({"type": "FeatureCollection", "features": []}, "one by one"),
     (feature(None), "the Feature has no geometry"),
     ({"type": "Feature"}, "the Feature has no geometry"),
@@ -767,8 +779,10 @@ BAD_SHAPELY: list[tuple[str, str]] = [
     ("MULTIPOLYGON EMPTY", "the geometry is empty"),
     ("POLYGON (EMPTY, EMPTY)", "the geometry is empty"),
     ("MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), (EMPTY, EMPTY))", "ring 0 of part 1 is empty"),
-    ("GEOMETRYCOLLECTION EMPTY", "mixes dimensions"),
-    ("GEOMETRYCOLLECTION (POINT (0 0))", "mixes dimensions"),
+    ("GEOMETRYCOLLECTION EMPTY", "the geometry is empty"),
+    ("GEOMETRYCOLLECTION (POINT EMPTY, GEOMETRYCOLLECTION EMPTY)", "the geometry is empty"),
+    ("GEOMETRYCOLLECTION (POINT (0 0), LINESTRING (0 0, nan 1))", "member 1 of the collection: po"),
+    ("GEOMETRYCOLLECTION (POINT (0 0), MULTIPOINT (EMPTY, (0 0)))", "one of the points is empty"),
     ("MULTIPOINT (EMPTY, (0 0))", "one of the points is empty"),
     ("MULTILINESTRING ((0 0, 1 1), EMPTY)", "line 1 is empty"),
     ("POLYGON ((0 0, 1 0, 1 1, 0 0), EMPTY)", "ring 1 of part 0 is empty"),
@@ -813,7 +827,11 @@ BAD_WKT: list[tuple[str, str]] = [
     ("CURVEPOLYGON ((0 0, 1 0, 1 1, 0 0))", "curves and surfaces are not supported"),
     ("MULTISURFACE (((0 0, 1 0, 1 1, 0 0)))", "curves and surfaces are not supported"),
     (POINT.wkb_hex, "bytes.fromhex"),
-    ("GEOMETRYCOLLECTION (" * 200_000, "mixes dimensions"),
+    ("GEOMETRYCOLLECTION (" * 200_000, "nest more than 32 deep"),
+    ("GEOMETRYCOLLECTION (" * 33 + "POINT (0 0)" + ")" * 33, "nest more than 32 deep"),
+    ("GEOMETRYCOLLECTION (POINT (0 0)", "the WKT cannot be read"),
+    ("GEOMETRYCOLLECTION (CIRCULARSTRING (0 0, 1 1, 2 0))", "curves and surfaces are not"),
+    ("GEOMETRYCOLLECTION (GEOMETRYCOLLECTION (MULTISURFACE (((0 0, 1 1, 2 0, 0 0)))))", "curves"),
     ("MULTISURFACE (" * 200_000, "curves and surfaces"),
     ("MULTIPOLYGON " + "(" * 200_000, "the WKT cannot be read"),
     ("POINT (" + "9" * 100_000, "the WKT cannot be read"),
@@ -849,16 +867,23 @@ BAD_WKB: list[tuple[bytes, str]] = [
     (POINT.wkb_hex.encode(), "bytes.fromhex"),
     (struct.pack("<BII", 1, 0, 0), "there is no geometry type 0"),
     (struct.pack("<BII", 1, 99, 0), "there is no geometry type 99"),
-    (struct.pack("<BII", 1, 7, 0), "mixes dimensions"),
-    (struct.pack("<BII", 1, 1007, 0), "mixes dimensions"),
-    (struct.pack("<BII", 1, 0x20000007, 4326), "mixes dimensions"),
+    (struct.pack("<BII", 1, 7, 0), "the geometry is empty"),
+    (struct.pack("<BII", 1, 1007, 0), "the geometry is empty"),
+    (struct.pack("<BIII", 1, 0x20000007, 4326, 0), "the geometry is empty"),
+    (struct.pack("<BII", 1, 0x20000007, 4326), "it ends too early"),
+    (struct.pack("<BII", 1, 7, 2) + POINT.wkb, "it ends too early"),
+    (struct.pack("<BII", 1, 7, 1) + HOLED.wkb[:-5], "it ends too early"),
+    (struct.pack("<BII", 1, 7, 1) + b"\x05" + POINT.wkb[1:], "neither 0 nor 1 but 5"),
+    (struct.pack("<BIIBII", 1, 7, 1, 1, 8, 0), "curves and surfaces"),
+    (struct.pack("<BII", 1, 7, 1) + hidden_bomb(), "has a part of another type"),
+    (nested_wkb(7, 32), "nest more than 32 deep"),
     (struct.pack("<BII", 1, 8, 0), "curves and surfaces"),
     (struct.pack("<BII", 1, 12, 0), "curves and surfaces"),
     (struct.pack("<BII", 1, 2, 0xFFFFFFFF), "the WKB cannot be read"),
     (struct.pack("<BII", 1, 3, 0xFFFFFFFF), "the WKB cannot be read"),
     (struct.pack("<BII", 1, 6, 0xFFFFFFFF) + b"\x01" * 9000, "the bytes are no WKB"),
     (struct.pack("<BII", 1, 5, 0xFFFFFFFF) + LINE.wkb * 90, "the WKB cannot be read"),
-    (nested_wkb(7, 100_000), "mixes dimensions"),
+    (nested_wkb(7, 100_000), "nest more than 32 deep"),
     (nested_wkb(6, 100_000), "has a part of another type"),
     (nested_wkb(5, 100_000, ">"), "has a part of another type"),
     (nested_wkb(4, 100_000), "has a part of another type"),

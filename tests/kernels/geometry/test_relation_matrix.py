@@ -42,6 +42,7 @@ COUNTS = {
     "rewritten": 8_000,
     "strips": 300,
     "long_strips": 30,
+    "collections": 16_000,
 }
 CHUNKS = [
     (family, seed, min(CHUNK, count - seed * CHUNK))

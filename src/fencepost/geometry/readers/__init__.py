@@ -2,6 +2,7 @@
 
 - `any_format`: reads geometries of any accepted format; the entry point of the readers
 - `arrow_columns`: reads Arrow columns of WKB, WKT, GeoArrow's native encodings and GeoJSON
+- `collections`: makes rows of the members of geometry collections, and the reverse
 - `geoarrow_columns`: gives native GeoArrow columns of tables a type that names the encoding
 - `geojson`: reads GeoJSON mappings and objects with `__geo_interface__`
 - `geojson_columns`: GeoJSON geometries in Arrow columns, also as Spark infers their types

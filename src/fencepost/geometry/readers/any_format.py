@@ -14,8 +14,8 @@
 - an Arrow array or chunked array, of PyArrow or of another producer by the Arrow PyCapsule
   protocol: binary (WKB), string (WKT) or GeoArrow; or an Arrow table of one such column.
 
-Points, lines, polygons and their multi-geometries are read; collections and curves are refused. Z
-and m are ignored, and so is an SRID or CRS. Rings are not closed, oriented or validated here; see
+Points, lines, polygons, their multi-geometries and collections are read; curves are refused. Z and
+m are ignored, and so is an SRID or CRS. Rings are not closed, oriented or validated here; see
 `prepared_shapes`.
 
 Rows are split by Python type into four lanes. Each lane is read in one call, and the results are

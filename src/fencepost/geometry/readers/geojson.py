@@ -3,7 +3,7 @@
 Shapely is not used: a Feature that arrives as an event must take microseconds, rings may be open (a
 later step closes them), and messages name the position of an error. A chain is read by list
 comprehensions, with one check of the set of types; only a chain that fails it is read position by
-position. Nothing recurses: each type has a fixed depth.
+position. Nothing recurses: each type has a fixed depth, and collections are taken apart first.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from numbers import Real
 import numpy as np
 
 from fencepost.errors import GeometryProblem
+from fencepost.geometry.readers.collections import (
+    MAX_COLLECTION_DEPTH,
+    TOO_DEEP_REASON,
+    insert_collections,
+)
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
-    COLLECTION_REASON,
     EMPTY_REASON,
     LINES,
     MISSING_REASON,
@@ -61,9 +65,14 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
     chain_start, chain_part, shape_chain = [0], [], [0]
     dimensions: list[int] = []
     problems: list[GeometryProblem] = []
-    for row, value in enumerate(values):
+    collections: dict[int, list[object]] = {}
+    for number, value in enumerate(values):
+        row = number - len(collections)
         try:
             dimension, chains = read_mapping(value)
+        except _CollectionFound as found:
+            collections[number] = found.members
+            continue
         except RejectedGeometryError as error:
             problems.append(GeometryProblem(row, str(error)))
             dimension, chains = UNREADABLE, []
@@ -80,7 +89,7 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
             chain_part.append(part)
         shape_chain.append(len(chain_part))
         dimensions.append(dimension)
-    return RawShapes(
+    plain = RawShapes(
         np.array(xs, np.float64),
         np.array(ys, np.float64),
         np.array(chain_start, np.int64),
@@ -89,6 +98,58 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
         np.array(dimensions, np.int8),
         tuple(problems),
     )
+    if not collections:
+        return plain
+    members = [member for own in collections.values() for member in own]
+    counts = [len(own) for own in collections.values()]
+    return insert_collections(
+        plain,
+        np.array([*collections], np.int64),
+        read_mappings(members),
+        np.repeat(np.arange(len(counts)), counts),
+    )
+
+
+class _CollectionFound(Exception):
+    """A value is a GeometryCollection; `members` are its members, and those of nested ones."""
+
+    def __init__(self, members: list[object]) -> None:
+        self.members = members
+
+
+def _members(collection: Mapping[object, object]) -> list[object]:
+    level: list[object] = [collection]
+    for _ in range(MAX_COLLECTION_DEPTH):
+        opened: list[object] = []
+        for value in level:
+            opened.extend(_opened(value) if _is_collection(value) else [value])
+        level = opened
+        if not any(map(_is_collection, level)):
+            break
+    else:
+        raise RejectedGeometryError(TOO_DEEP_REASON)
+    for number, member in enumerate(level):
+        if isinstance(member, Mapping) and member.get("type") in ("Feature", "FeatureCollection"):
+            raise RejectedGeometryError(
+                f"member {number} of the collection is a {member['type']}; "
+                "give the geometries alone"
+            )
+    return level
+
+
+def _is_collection(value: object) -> bool:
+    return isinstance(value, Mapping) and value.get("type") == "GeometryCollection"
+
+
+def _opened(collection: object) -> Sequence[object]:
+    assert isinstance(collection, Mapping)
+    geometries = collection.get("geometries")
+    if geometries is None:
+        raise RejectedGeometryError(
+            f'the GeometryCollection has no "geometries"; saw {short_repr(collection)}; '
+            "add them, or leave it out"
+        )
+    return _as_list(geometries, '"geometries" is a list of geometries')
 
 
 def read_mapping(value: object) -> tuple[int, list[_Chain]]:
@@ -103,6 +164,8 @@ def read_mapping(value: object) -> tuple[int, list[_Chain]]:
         geometry = _mapping(geometry["geometry"])
         kind = geometry.get("type")
     if not isinstance(kind, str) or kind not in _DIMENSION:
+        if kind == "GeometryCollection":
+            raise _CollectionFound(_members(geometry))
         raise RejectedGeometryError(_unknown_type(kind, geometry))
     coordinates = geometry.get("coordinates")
     if coordinates is None:
@@ -136,13 +199,11 @@ def _is_pandas_null(value: object) -> bool:
 
 
 def _unknown_type(kind: object, geometry: Mapping[object, object]) -> str:
-    if kind == "GeometryCollection":
-        return COLLECTION_REASON
     if kind == "FeatureCollection":
         return 'a FeatureCollection holds many geometries; give its "features" one by one'
     if kind is None:
         return f'the mapping has no "type"; saw {short_repr(geometry)}; {_FORMS}'
-    names = ", ".join(_DIMENSION)
+    names = ", ".join((*_DIMENSION, "GeometryCollection"))
     return f"there is no GeoJSON geometry type {short_repr(kind)}; give one of {names}"
 
 

@@ -1,5 +1,7 @@
 """GeoJSON geometries in Arrow columns: a struct with the members `type` and `coordinates`.
 
+A third member, `geometries`, has the members of collections: structs again, or JSON.
+
 Where geometry types differ, their coordinates nest differently. Spark then infers text for the
 coordinates, or for the lists in which they differ: the JSON of each. That JSON is parsed here. The
 geometries of one type are converted to GeoArrow, which is read without a loop over rows.
@@ -31,14 +33,20 @@ def is_geojson(kind: pa.DataType) -> bool:
     if not pa.types.is_struct(kind):
         return False
     members = {field.name: field.type for field in kind}
-    if not {"type", "coordinates"} <= members.keys() or not _is_text(members["type"]):
+    if "type" not in members or not _is_text(members["type"]):
         return False
-    return _is_list(members["coordinates"]) or _is_text(members["coordinates"])
+    contents = [members[name] for name in ("coordinates", "geometries") if name in members]
+    return any(_is_list(content) or _is_text(content) for content in contents)
 
 
 def geojson_values(array: pa.Array) -> list[Any]:
     """Return GeoJSON geometries as mappings; None for null."""
     values: list[Any] = array.to_pylist()
+    if array.type.get_field_index("geometries") >= 0:
+        for value in values:
+            _parse_members(value)
+    if array.type.get_field_index("coordinates") < 0:
+        return values
     coordinates = _member(array, "coordinates")
     if not _holds_text(coordinates.type):
         return values
@@ -46,6 +54,30 @@ def geojson_values(array: pa.Array) -> list[Any]:
         if value is not None:
             value["coordinates"] = parsed
     return values
+
+
+def _parse_members(geometry: Any) -> None:
+    """Parse the JSON in the members of a collection, as far as they are JSON."""
+    if not isinstance(geometry, dict) or geometry.get("geometries") is None:
+        return
+    geometry["geometries"] = _parsed_text(geometry["geometries"])
+    members = geometry["geometries"]
+    for number, member in enumerate(members if isinstance(members, list) else ()):
+        members[number] = member = _parsed_text(member)
+        _parse_members(member)
+        if isinstance(member, dict) and isinstance(member.get("coordinates"), list | str):
+            member["coordinates"] = _parsed_lists(member["coordinates"])
+
+
+def _parsed_lists(value: Any) -> Any:
+    """Return nested lists in which some are JSON texts."""
+    if isinstance(value, list):
+        return [_parsed_lists(item) for item in value]
+    return _parsed_text(value)
+
+
+def _parsed_text(value: Any) -> Any:
+    return _parse_or_keep(value) if isinstance(value, str) else value
 
 
 def parts_by_type(array: pa.StructArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
@@ -60,6 +92,8 @@ def parts_by_type(array: pa.StructArray) -> Iterator[tuple[NDArray[np.int64], pa
 
 def _with_numbers(array: pa.StructArray) -> pa.StructArray:
     """Return geometries whose coordinates are lists of numbers, if their JSON allows it."""
+    if array.type.get_field_index("coordinates") < 0:
+        return array
     coordinates = _member(array, "coordinates")
     if not _holds_text(coordinates.type):
         return array
@@ -67,8 +101,10 @@ def _with_numbers(array: pa.StructArray) -> pa.StructArray:
         parsed = pa.array(_parse(_json_texts(coordinates).to_pylist()))
     except (pa.ArrowException, OverflowError):
         return array
-    members = [_member(array, "type"), parsed]
-    return pa.StructArray.from_arrays(members, ["type", "coordinates"], mask=array.is_null())
+    members = {"type": _member(array, "type"), "coordinates": parsed}
+    if array.type.get_field_index("geometries") >= 0:
+        members["geometries"] = _member(array, "geometries")
+    return pa.StructArray.from_arrays([*members.values()], [*members], mask=array.is_null())
 
 
 def native_geometries(array: pa.StructArray) -> tuple[pa.Array, str] | None:
@@ -79,6 +115,8 @@ def native_geometries(array: pa.StructArray) -> tuple[pa.Array, str] | None:
     """
     kinds = _member(array, "type")
     names = pc.unique(kinds.drop_null()).to_pylist()
+    if array.type.get_field_index("coordinates") < 0:
+        return None
     if len(names) != 1 or names[0] not in _NATIVE or kinds.null_count != array.null_count:
         return None
     encoding, depth = _NATIVE[names[0]]

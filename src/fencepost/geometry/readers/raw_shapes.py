@@ -25,14 +25,13 @@ from fencepost.errors import GeometryProblem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-POINTS, LINES, AREAS, UNREADABLE = 0, 1, 2, -1
+POINTS, LINES, AREAS, MIXED, UNREADABLE = 0, 1, 2, 3, -1
 
 MISSING_REASON = "there is no geometry: the value is null; leave the row out or give it a geometry"
 EMPTY_REASON = "the geometry is empty; leave the row out or give it at least one point"
 CURVES_REASON = (
     "curves and surfaces are not supported; give lines and polygons (segmentise curves first)"
 )
-COLLECTION_REASON = "a GeometryCollection mixes dimensions; give its parts separately"
 
 
 class RejectedGeometryError(Exception):
@@ -52,11 +51,13 @@ class RawShapes:
     chain_part : int64 array
         The part of its shape that a chain belongs to, from 0. The first chain of a part of an area
         is its shell, the following chains are holes. Each line of a multi-line is a part. All
-        points of a multi-point are one chain of part 0.
+        points of a multi-point are one chain of part 0. In a collection, the dimension of the
+        member is in the bits from `KIND_SHIFT` on.
     shape_chain : int64 array
         Shape s is chains ``shape_chain[s]:shape_chain[s + 1]``.
     dimension : int8 array
-        0 points, 1 lines, 2 areas; -1 for a row that could not be read, which has no chains.
+        0 points, 1 lines, 2 areas; 3 for a collection, whose chains are those of all its points,
+        then its lines, then its areas; -1 for a row that could not be read, which has no chains.
     problems : tuple of GeometryProblem
         A problem for each row that could not be read, in row order.
     """

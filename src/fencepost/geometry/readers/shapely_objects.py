@@ -18,12 +18,17 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.geometry.readers.collections import (
+    MAX_COLLECTION_DEPTH,
+    TOO_DEEP_REASON,
+    insert_collections,
+)
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
-    COLLECTION_REASON,
     CURVES_REASON,
     LINES,
     MISSING_REASON,
+    MIXED,
     ONE_CHAIN,
     POINTS,
     UNREADABLE,
@@ -37,16 +42,15 @@ from fencepost.geometry.readers.raw_shapes import (
     short_repr,
     unreadable_row,
 )
+from fencepost.kernels.geometry.shape_arrays import KIND_SHIFT
 
 Objects = NDArray[np.object_]
 
 # Shapely's type ids: Point, LineString, LinearRing, Polygon, MultiPoint, MultiLineString,
-# MultiPolygon, GeometryCollection; and, at the end, -1 for None.
+# MultiPolygon; and, at the end, -1 for None. Collections, of the type between, are taken apart.
 _MULTIPOINT, _COLLECTION = 4, 7
 _SINGLE = {"Point": POINTS, "LineString": LINES, "LinearRing": LINES, "Polygon": AREAS}
-_DIMENSION = np.array(
-    [POINTS, LINES, LINES, AREAS, POINTS, LINES, AREAS, UNREADABLE, UNREADABLE], np.int8
-)
+_DIMENSION = np.array([POINTS, LINES, LINES, AREAS, POINTS, LINES, AREAS, UNREADABLE], np.int8)
 
 
 def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> RawShapes:
@@ -56,10 +60,61 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
     """
     reasons = {} if reasons is None else reasons
     kinds = shapely.get_type_id(geometries)
+    rows = np.flatnonzero(kinds == _COLLECTION)
+    if not len(rows):
+        return _read_plain(geometries, kinds, reasons)
+    others = np.flatnonzero(kinds != _COLLECTION)
+    of_others = {n: reasons[row] for n, row in enumerate(others.tolist()) if row in reasons}
+    members, owner, member_reasons = _members(geometries[rows])
+    return insert_collections(
+        _read_plain(geometries[others], kinds[others], of_others),
+        rows,
+        _read_plain(members, shapely.get_type_id(members), member_reasons),
+        owner,
+    )
+
+
+def _members(collections: Objects) -> tuple[Objects, Ints, dict[int, str]]:
+    """Return the members of collections and of collections in them, and the owner of each.
+
+    A collection that nests too deep or has a curve is a member None, with its reason.
+    """
+    members, owner = collections, np.arange(len(collections))
+    for _ in range(MAX_COLLECTION_DEPTH):
+        for row in np.flatnonzero(shapely.get_type_id(members) == _COLLECTION).tolist():
+            if _has_curve(members[row]):
+                members[row] = None
+        nested = shapely.get_type_id(members) == _COLLECTION
+        if not nested.any():
+            break
+        count = np.where(nested, shapely.get_num_geometries(members), 1)
+        of_nested = np.repeat(nested, count)
+        opened = np.empty(count.sum(), object)
+        opened[of_nested] = shapely.get_parts(members[nested])
+        opened[~of_nested] = members[~nested]
+        members, owner = opened, np.repeat(owner, count)
+    kinds = shapely.get_type_id(members)
+    reasons = dict.fromkeys(np.flatnonzero(kinds < 0).tolist(), CURVES_REASON)
+    too_deep = np.flatnonzero(kinds == _COLLECTION)
+    members[too_deep] = None
+    return members, owner, reasons | dict.fromkeys(too_deep.tolist(), TOO_DEEP_REASON)
+
+
+def _has_curve(collection: shapely.Geometry) -> bool:
+    """Return whether a member of a collection is a type that Shapely itself refuses."""
+    try:
+        shapely.get_parts(collection)
+    except NotImplementedError:
+        return True
+    return False
+
+
+def _read_plain(
+    geometries: Objects, kinds: NDArray[np.integer], reasons: dict[int, str]
+) -> RawShapes:
+    """Read geometries that are no collections."""
     for row in np.flatnonzero(kinds < 0).tolist():
         reasons.setdefault(row, MISSING_REASON)
-    for row in np.flatnonzero(kinds == _COLLECTION).tolist():
-        reasons.setdefault(row, COLLECTION_REASON)
     multipoints = np.flatnonzero(kinds == _MULTIPOINT)
     points = shapely.get_num_geometries(geometries[multipoints])
     point_counts = shapely.get_num_coordinates(geometries[multipoints])
@@ -75,8 +130,8 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
 
 
 def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints, Ints]:
-    """Return chain_start, chain_part and shape_chain; None and collections own no chain."""
-    multi = (kinds > _MULTIPOINT) & (kinds < _COLLECTION)
+    """Return chain_start, chain_part and shape_chain; None owns no chain."""
+    multi = kinds > _MULTIPOINT
     single = (kinds >= 0) & (kinds <= _MULTIPOINT)
     count = np.where(multi, shapely.get_num_geometries(geometries), single)
     row_part = offsets_of(count)
@@ -180,6 +235,8 @@ _WKT_TYPE = re.compile(
     r"\s*(MULTI)?(POINT|LINESTRING|POLYGON|LINEARRING)(Z|M|ZM)?(?![A-Z])", re.IGNORECASE
 )
 _WKT_CURVE = re.compile(r"\s*(CIRCULAR|COMPOUND|CURVE|MULTICURVE|MULTISURFACE)", re.IGNORECASE)
+_WKT_COLLECTION = re.compile(r"\s*GEOMETRYCOLLECTION(?![A-Y])", re.IGNORECASE)
+_MAX_WKT_DEPTH = 3  # brackets of a multi-polygon, inside those of collections
 
 
 def _plain_wkt(text: str) -> bool:
@@ -189,8 +246,8 @@ def _plain_wkt(text: str) -> bool:
 def _refuse_wkt(text: str) -> None:
     if _plain_wkt(text):
         return
-    if re.match(r"\s*GEOMETRYCOLLECTION", text, re.IGNORECASE):
-        raise RejectedGeometryError(COLLECTION_REASON)
+    if _is_wkt_collection(text):
+        return
     if _WKT_CURVE.match(text):
         raise RejectedGeometryError(f"{CURVES_REASON}; saw {short_repr(text)}")
     hint = _WKT_EXAMPLE
@@ -201,13 +258,33 @@ def _refuse_wkt(text: str) -> None:
     raise RejectedGeometryError(f"the text is no WKT; saw {short_repr(text)}; {hint}")
 
 
+def _is_wkt_collection(text: str) -> bool:
+    """Return whether a text may be a collection. Raise RejectedGeometryError if it nests too deep.
+
+    Collections are parsed one by one, since one with a curve would fail the whole column.
+    """
+    if _WKT_COLLECTION.match(text) is None or not text.isascii() or "\0" in text:
+        return False
+    depth = deepest = 0
+    for bracket in re.findall(r"[()]", text):
+        depth += 1 if bracket == "(" else -1
+        deepest = max(deepest, depth)
+    if deepest > MAX_COLLECTION_DEPTH + _MAX_WKT_DEPTH:
+        raise RejectedGeometryError(TOO_DEEP_REASON)
+    return True
+
+
 def build_shapely(
     dimension: int, chains: Sequence[Floats], chain_part: Ints, multi: bool
 ) -> BaseGeometry:
     """Build a Shapely geometry from chains of points, (n, 2) each, with parts as in `RawShapes`.
 
+    A collection becomes a multi-geometry if its members are of one kind.
+
     multi : return a multi-geometry, also for a single part
     """
+    if dimension == MIXED:
+        return _build_collection(chains, chain_part)
     if dimension == POINTS:
         return shapely.MultiPoint(chains[0]) if multi else shapely.Point(chains[0][0])
     if dimension == LINES:
@@ -217,3 +294,14 @@ def build_shapely(
         parts.setdefault(part, []).append(ring)
     polygons = [shapely.Polygon(rings[0], rings[1:]) for rings in parts.values()]
     return shapely.MultiPolygon(polygons) if multi else polygons[0]
+
+
+def _build_collection(chains: Sequence[Floats], chain_part: Ints) -> BaseGeometry:
+    kinds, parts = chain_part >> KIND_SHIFT, chain_part & (1 << KIND_SHIFT) - 1
+    members = []
+    for kind in np.unique(kinds).tolist():
+        of_kind = np.flatnonzero(kinds == kind)
+        own = [chains[k] for k in of_kind.tolist()]
+        multi = (len(own[0]) > 1, len(own) > 1, int(parts[of_kind[-1]]) > 0)[kind]
+        members.append(build_shapely(kind, own, parts[of_kind], multi))
+    return members[0] if len(members) == 1 else shapely.GeometryCollection(members)

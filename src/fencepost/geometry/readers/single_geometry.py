@@ -17,7 +17,13 @@ import shapely
 
 from fencepost.geometry.crs import srid_of
 from fencepost.geometry.readers.geojson import read_mappings
-from fencepost.geometry.readers.raw_shapes import ONE_CHAIN, POINTS, RawShapes, UncheckedGeometry
+from fencepost.geometry.readers.raw_shapes import (
+    MIXED,
+    ONE_CHAIN,
+    POINTS,
+    RawShapes,
+    UncheckedGeometry,
+)
 from fencepost.geometry.readers.shapely_objects import parse_one_wkt, read_unchecked_shapely
 from fencepost.geometry.readers.wkb import read_wkb
 
@@ -77,10 +83,11 @@ def read_unchecked(value: object) -> UncheckedGeometry | None:
 
 
 def _raw_to_unchecked(raw: RawShapes) -> UncheckedGeometry | None:
-    if raw.problems or (raw.dimension[0] == POINTS and len(raw.x) > 1):
+    dimension = int(raw.dimension[0])
+    if raw.problems or dimension == MIXED or (dimension == POINTS and len(raw.x) > 1):
         return None
     return UncheckedGeometry(
-        np.column_stack((raw.x, raw.y)), raw.chain_start, raw.chain_part, int(raw.dimension[0])
+        np.column_stack((raw.x, raw.y)), raw.chain_start, raw.chain_part, dimension
     )
 
 

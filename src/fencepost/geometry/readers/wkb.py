@@ -2,25 +2,33 @@
 
 A kernel decodes the bytes (`fencepost.kernels.geometry.wkb_decoder` draws the layout); this module
 words the reasons of rows that it cannot use. GEOS is not used, because its reader recurses into
-nested collections without a limit: 90 kB of WKB crash the process (GEOS 3.14).
+nested collections without a limit: 90 kB of WKB crash the process (GEOS 3.14). Collections, which
+the kernel does not read, are cut into the bytes of their members here.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.errors import GeometryProblem
+from fencepost.geometry.readers.collections import (
+    MAX_COLLECTION_DEPTH,
+    TOO_DEEP_REASON,
+    insert_collections,
+)
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
-    COLLECTION_REASON,
     CURVES_REASON,
     EMPTY_REASON,
     LINES,
     MISSING_REASON,
     Ints,
     RawShapes,
+    RejectedGeometryError,
     chain_name,
     drop_bad_rows,
     empty_part_reason,
@@ -29,6 +37,8 @@ from fencepost.geometry.readers.raw_shapes import (
 from fencepost.kernels.geometry import wkb_decoder
 
 _COMPLETE = "give complete, unaltered WKB"
+_POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7
+_HAS_Z, _HAS_M, _HAS_SRID = 0x80000000, 0x40000000, 0x20000000
 
 
 def read_wkb(values: Sequence[bytes | None]) -> RawShapes:
@@ -54,6 +64,14 @@ def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.boo
     points, chains = wkb_decoder.decode_wkb(
         data, ends, bits[0], bits[1], chain_start, chain_part, shape_chain, dimension, reason, place
     )
+    unknown = np.flatnonzero(reason == wkb_decoder.UNKNOWN_TYPE)
+    collections = [
+        row
+        for row in unknown.tolist()
+        if _kind(data[ends[row] : ends[row] + 5].tobytes()) == _COLLECTION
+    ]
+    if collections:
+        return _read_with_collections(data, ends, missing, np.array(collections))
     reasons = {
         row: _reason(int(reason[row]), data[ends[row] : ends[row + 1]].tobytes(), *place[row])
         for row in np.flatnonzero(reason).tolist()
@@ -62,6 +80,109 @@ def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.boo
     return drop_bad_rows(
         x, y, chain_start[: chains + 1], chain_part[:chains], shape_chain, dimension, reasons
     )
+
+
+def _read_with_collections(
+    data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.bool_], collections: Ints
+) -> RawShapes:
+    """Read a column of which some rows are collections."""
+    values = [
+        None if is_missing else data[start:stop].tobytes()
+        for start, stop, is_missing in zip(ends[:-1], ends[1:], missing, strict=True)
+    ]
+    is_collection = np.zeros(len(values), bool)
+    is_collection[collections] = True
+    plain = read_wkb([v for v, c in zip(values, is_collection, strict=True) if not c])
+    members: list[bytes | None] = []
+    owner: list[int] = []
+    damaged: list[GeometryProblem] = []
+    for index, row in enumerate(collections.tolist()):
+        value = values[row]
+        assert value is not None
+        try:
+            own = _members(value)
+        except RejectedGeometryError as error:
+            damaged.append(GeometryProblem(index, str(error)))
+            own = []
+        members += own
+        owner += [index] * len(own)
+    return insert_collections(
+        plain, collections, read_wkb(members), np.array(owner, np.int64), damaged
+    )
+
+
+def _members(data: bytes) -> list[bytes]:
+    """Return the members of a collection, and of collections in it, as WKB."""
+    members: list[bytes] = []
+    open_members: list[int] = []  # of each open collection, how many members follow
+    offset = 0
+    try:
+        while True:
+            start = offset
+            order, kind, stride, offset = _header(data, offset)
+            if kind == _COLLECTION:
+                if len(open_members) == MAX_COLLECTION_DEPTH:
+                    raise RejectedGeometryError(TOO_DEEP_REASON)
+                open_members.append(struct.unpack_from(f"{order}I", data, offset)[0])
+                offset += 4
+            else:
+                offset = _end_of_geometry(data, order, kind, stride, offset)
+                members.append(data[start:offset])
+                open_members[-1] -= 1
+            while open_members and open_members[-1] == 0:
+                open_members.pop()
+                if open_members:
+                    open_members[-1] -= 1
+            if not open_members:
+                return members
+    except (struct.error, IndexError):
+        reason = f"the WKB cannot be read: it ends too early; saw {short_repr(data)}; {_COMPLETE}"
+        raise RejectedGeometryError(reason) from None
+
+
+def _header(data: bytes, offset: int) -> tuple[str, int, int, int]:
+    """Return the byte order, the kind, the bytes of a point, and the end of a header."""
+    if data[offset] > 1:
+        reason = f"the byte order of a member is neither 0 nor 1 but {data[offset]}"
+        raise RejectedGeometryError(_not_wkb_reason(reason, data))
+    order = "<" if data[offset] else ">"
+    (code,) = struct.unpack_from(f"{order}I", data, offset + 1)
+    thousands, kind = divmod(code & 0xFFFF, 1000)
+    stride = 16
+    stride += 8 if code & _HAS_Z or thousands in (1, 3) else 0
+    stride += 8 if code & _HAS_M or thousands in (2, 3) else 0
+    return order, kind, stride, offset + (9 if code & _HAS_SRID else 5)
+
+
+def _end_of_geometry(data: bytes, order: str, kind: int, stride: int, offset: int) -> int:
+    """Return where a geometry that is no collection ends; its header ends at `offset`."""
+    if kind == _POINT:
+        return _checked(data, offset + stride)
+    if not _LINE <= kind < _COLLECTION:
+        raise RejectedGeometryError(_unknown_kind_reason(kind, data))
+    (count,) = struct.unpack_from(f"{order}I", data, offset)
+    offset += 4
+    if kind == _LINE:
+        return _checked(data, offset + count * stride)
+    for _ in range(count):
+        if kind == _POLYGON:
+            (points,) = struct.unpack_from(f"{order}I", data, offset)
+            offset = _checked(data, offset + 4 + points * stride)
+            continue
+        part_order, part_kind, part_stride, offset = _header(data, offset)
+        if part_kind > _POLYGON:
+            raise RejectedGeometryError(
+                _not_wkb_reason("a multi-geometry has a part of another type", data)
+            )
+        offset = _end_of_geometry(data, part_order, part_kind, part_stride, offset)
+    return offset
+
+
+def _checked(data: bytes, end: int) -> int:
+    """Return an offset; IndexError if the data ends before it."""
+    if end > len(data):
+        raise IndexError
+    return end
 
 
 def _reason(code: int, row: bytes, part: int, ring: int) -> str:
@@ -100,9 +221,10 @@ def _kind(row: bytes) -> int:
 
 
 def _unknown_type_reason(row: bytes) -> str:
-    kind = _kind(row)
-    if kind == 7:
-        return COLLECTION_REASON
+    return _unknown_kind_reason(_kind(row), row)
+
+
+def _unknown_kind_reason(kind: int, row: bytes) -> str:
     if 8 <= kind <= 17:
         return f"{CURVES_REASON}; saw WKB type {kind}"
     return _not_wkb_reason(f"there is no geometry type {kind}", row)

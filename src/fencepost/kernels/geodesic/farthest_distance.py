@@ -26,6 +26,7 @@ from numba import types
 from fencepost.kernels.geodesic.edge_distance import edge_motion
 from fencepost.kernels.geodesic.geodesics import geodesic
 from fencepost.kernels.geometry.edge_trees import chains_of, points_of
+from fencepost.kernels.geometry.mixed_parts import are_plain, has_part, parts_of
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
@@ -44,6 +45,23 @@ def farthest_bracket(g, a, h, b, search, stack):
     `low` is the distance of two of their points. The search ends as soon as it exceeds
     `search.far_limit`; distances surely at most `search.near_limit` are not refined.
     """
+    if are_plain(g, a, h, b):
+        return _plain_bracket(g, a, h, b, search, stack)
+    low = high = 0.0
+    first, second = parts_of(g, a), parts_of(h, b)
+    for kind in range(AREAS + 1):
+        for other_kind in range(AREAS + 1):
+            if has_part(first, kind) and has_part(second, other_kind):
+                part_low, part_high = _plain_bracket(first, kind, second, other_kind, search, stack)
+                low, high = max(low, part_low), max(high, part_high)
+                if low > search.far_limit:
+                    return low, high
+    return low, high
+
+
+@kernel
+def _plain_bracket(g, a, h, b, search, stack):
+    """Return the bracket of the farthest distance of two shapes that are not mixed."""
     low = _between_vertices(g, a, h, b, search.far_limit)
     if low > search.far_limit:
         return low, HALF_MERIDIAN_M

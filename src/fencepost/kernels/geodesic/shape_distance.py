@@ -32,6 +32,7 @@ from fencepost.kernels.geometry.edge_trees import (
     points_of,
     root,
 )
+from fencepost.kernels.geometry.mixed_parts import are_plain, has_part, parts_of
 from fencepost.kernels.geometry.planar_distance import (
     NO,
     UNSURE,
@@ -41,7 +42,7 @@ from fencepost.kernels.geometry.planar_distance import (
     in_contact,
 )
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
-from fencepost.kernels.geometry.shape_arrays import POINTS
+from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 
 UNSURE_MARGIN_M = 1e-6  # distances nearer to the bound than this are UNSURE
@@ -158,6 +159,32 @@ def _distance_bracket(g, a, h, b, search, scratch):
 
     Parts farther apart than `search.far_limit` may be left out, so both may be infinite.
     """
+    if not are_plain(g, a, h, b):
+        return _mixed_bracket(g, a, h, b, search, scratch)
+    return _plain_bracket(g, a, h, b, search, scratch)
+
+
+@outlined(returns=types.UniTuple(types.float64, 2))
+@kernel
+def _mixed_bracket(g, a, h, b, search, scratch):
+    """Return the bracket of the distance of the nearest parts of two shapes."""
+    low = high = np.inf
+    first, second = parts_of(g, a), parts_of(h, b)
+    for kind in range(AREAS + 1):
+        for other_kind in range(AREAS + 1):
+            if has_part(first, kind) and has_part(second, other_kind):
+                part_low, part_high = _plain_bracket(
+                    first, kind, second, other_kind, search, scratch
+                )
+                low, high = min(low, part_low), min(high, part_high)
+                if high <= search.near_limit:
+                    return low, high
+    return low, high
+
+
+@inlined
+def _plain_bracket(g, a, h, b, search, scratch):
+    """Return the bracket of the distance of two shapes that are not mixed."""
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
             return _points_to_points(g, a, h, b, search)

@@ -6,10 +6,13 @@
 - `boundary_contacts`: Where a direction leads from a point of an area's boundary
 - `box_contact`: Exact tests of a geometry against a box
 - `convex_hulls`: Convex hulls, location of points in hulls, centroids
+- `crossing_order`: The order in which two edges cross a third one, exact for finite doubles
 - `de9im`: DE-9IM matrices as integers, and the eight relations that they stand for
 - `edge_trees`: Traversal of the box trees over the edges of shapes
 - `hull_distance`: Relations and distances of two convex hulls
 - `hypotenuse`: The length of a vector, rounded once
+- `mixed_matrix`: The exact DE-9IM of two shapes of which at least one is mixed
+- `mixed_parts`: The points, lines and areas of a mixed shape as shapes of one kind
 - `orientation`: On which side of a line a point lies, exact for finite doubles
 - `planar_distance`: Distances of shapes in the plane, with error bounds
 - `point_location`: Location of a point in a shape: interior, boundary or exterior

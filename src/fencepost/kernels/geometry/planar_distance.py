@@ -34,9 +34,10 @@ from fencepost.kernels.geometry.edge_trees import (
     root,
     segment_boxes_disjoint,
 )
+from fencepost.kernels.geometry.mixed_parts import are_plain, has_part, parts_of
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
-from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
+from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, MIXED, POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 
 NO, YES, UNSURE = 0, 1, 2
@@ -141,6 +142,32 @@ def _distance_bracket(g, a, h, b, near_limit, far_limit, scratch):
     Pairs surely farther apart than `far_limit` are left out; if there are no others, both bounds
     are infinite. The search stops as soon as high is at most `near_limit`.
     """
+    if not are_plain(g, a, h, b):
+        return _mixed_bracket(g, a, h, b, near_limit, far_limit, scratch)
+    return _plain_bracket(g, a, h, b, near_limit, far_limit, scratch)
+
+
+@outlined(returns=types.UniTuple(types.float64, 2))
+@kernel
+def _mixed_bracket(g, a, h, b, near_limit, far_limit, scratch):
+    """Return the bracket of the distance of the nearest parts of two shapes."""
+    low = high = np.inf
+    first, second = parts_of(g, a), parts_of(h, b)
+    for kind in range(AREAS + 1):
+        for other_kind in range(AREAS + 1):
+            if has_part(first, kind) and has_part(second, other_kind):
+                part_low, part_high = _plain_bracket(
+                    first, kind, second, other_kind, near_limit, min(far_limit, high), scratch
+                )
+                low, high = min(low, part_low), min(high, part_high)
+                if high <= near_limit or high == 0.0:
+                    return low, high
+    return low, high
+
+
+@inlined
+def _plain_bracket(g, a, h, b, near_limit, far_limit, scratch):
+    """Return the bracket of the distance of two shapes that are not mixed."""
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
             return _points_to_points(g, a, h, b, near_limit, far_limit)
@@ -472,7 +499,7 @@ def centroid(g, a):
     """Return (x, y, error): the centroid of shape a of g, and a bound of its distance from (x, y).
 
     It is the mean of points, of lines weighted by length, or of areas weighted by area. NaN for a
-    row without geometry.
+    row without geometry. Of a mixed shape only the members of the largest dimension count.
 
     Sums are of coordinates relative to the middle of the shape's box, in units of a power of two
     near its size. The scaling costs no rounding, and makes every coordinate at most about 1.
@@ -480,6 +507,21 @@ def centroid(g, a):
     dimension = g.shapes[a]["dimension"]
     if dimension < POINTS:
         return np.nan, np.nan, np.nan
+    if dimension == MIXED:
+        return _mixed_centroid(g, a)
+    return _plain_centroid(g, a, dimension)
+
+
+@outlined(returns=types.UniTuple(types.float64, 3))
+@kernel
+def _mixed_centroid(g, a):
+    parts = parts_of(g, a)
+    dimension = AREAS if has_part(parts, AREAS) else LINES
+    return _plain_centroid(parts, dimension, dimension)
+
+
+@no_refcount
+def _plain_centroid(g, a, dimension):
     first_chain, stop_chain = chains_of(g, a)
     first, _ = points_of(g, first_chain)
     count = np.int64(g.chains[stop_chain]["start"]) - first

@@ -1,5 +1,7 @@
 """The exact DE-9IM of two shapes that are not both areas, from their input points alone.
 
+Pairs with a mixed shape are left to `mixed_matrix`; the following holds for all others.
+
 Every contact of two boundaries is either a proper crossing of two edges or lies at an input
 vertex, so no point is ever constructed. Orientations of input points decide everything
 (`orient`), and the directions at each contact tell how the boundaries part from there
@@ -35,6 +37,8 @@ from fencepost.kernels.geometry.edge_trees import (
     segment_boxes_disjoint,
     segments_overlap,
 )
+from fencepost.kernels.geometry.mixed_matrix import mixed_matrix
+from fencepost.kernels.geometry.mixed_parts import are_plain
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import (
     EXTERIOR,
@@ -67,6 +71,8 @@ def compute_matrix(g, a, h, b, full_matrix, scratch):
     """Return the matrix of two shapes, not both areas; 0 if either row has no usable geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return 0
+    if not are_plain(g, a, h, b):
+        return mixed_matrix(g, a, h, b, scratch)
     if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
         return _matrix_upwards(g, a, h, b, full_matrix, scratch)
     return transpose(_matrix_upwards(h, b, g, a, full_matrix, scratch))

@@ -1,7 +1,8 @@
 """`ShapeArrays`, the memory layout of geometries, and the kernels that fill it.
 
-A *shape* is one geometry: a set of points, lines or areas. Its *chains* are its rings or
-linestrings; all points of a multi-point are one chain. Shapes own ranges of flat arrays::
+A *shape* is one geometry: a set of points, lines or areas, or several of these (`mixed_parts`). Its
+*chains* are its rings or linestrings; all points of a multi-point are one chain. Shapes own ranges
+of flat arrays::
 
     shapes   [ 0 . . 2 . 3 ]            shape s owns the chains from shapes[s].chain on
     chains   [ 0 . . . 5 . . . . 9 ]    chain c owns the points from chains[c].start on
@@ -15,7 +16,8 @@ order.
 
 A tree of boxes covers the edges of each shape. A leaf covers `EDGES_PER_LEAF` edges of one chain,
 or all edges of a chain of up to twice as many. An inner node has up to `FANOUT` children. The
-nodes of a shape are contiguous: leaves first, root last.
+nodes of a tree are contiguous: leaves first, root last. A mixed shape has a tree of its lines and
+a tree of its areas.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ EDGES_PER_LEAF = 8
 FANOUT = 8
 STACK_SIZE = 4096  # exceeds what a traversal of two trees can push
 
-POINTS, LINES, AREAS = 0, 1, 2
+POINTS, LINES, AREAS, MIXED = range(4)
+KIND_SHIFT = (
+    30  # the `part` of a chain of a mixed shape has its kind, POINTS to AREAS, from this bit
+)
 
 # Bits of `mark`.
 BOUNDARY = 1  # an end of an odd number of the shape's linestrings
@@ -68,7 +73,7 @@ SHAPE_DTYPE = np.dtype(
         ("chain", "u4"),  # the shape's first chain; the next shape's first chain ends the range
         ("node", "u4"),  # likewise
         ("touch", "u4"),  # likewise
-        ("dimension", "i4"),  # POINTS, LINES, AREAS; -1 for a row without a usable geometry
+        ("dimension", "i4"),  # POINTS to MIXED; -1 for a row without a usable geometry
     ],
     align=True,
 )
@@ -212,17 +217,25 @@ def count_nodes(chains, shapes):
     total = 0
     shapes[0]["node"] = 0
     for s in range(shapes.shape[0] - 1):
-        level = 0
         if shapes[s]["dimension"] > POINTS:
-            for c in range(shapes[s]["chain"], shapes[s + 1]["chain"]):
-                edge_count = chains[c + 1]["start"] - chains[c]["start"] - 1
-                per_leaf = _edges_per_leaf(edge_count)
-                level += (edge_count + per_leaf - 1) // per_leaf
-        total += level
-        while level > 1:
-            level = (level + FANOUT - 1) // FANOUT
-            total += level
+            first, stop = np.int64(shapes[s]["chain"]), np.int64(shapes[s + 1]["chain"])
+            total += tree_size(chains, first, stop)
         shapes[s + 1]["node"] = total
+    return total
+
+
+@kernel
+def tree_size(chains, first, stop):
+    """Return the number of nodes of the tree over the edges of the chains first:stop."""
+    level = 0
+    for c in range(first, stop):
+        edge_count = np.int64(chains[c + 1]["start"]) - np.int64(chains[c]["start"]) - 1
+        per_leaf = _edges_per_leaf(edge_count)
+        level += (edge_count + per_leaf - 1) // per_leaf
+    total = level
+    while level > 1:
+        level = (level + FANOUT - 1) // FANOUT
+        total += level
     return total
 
 

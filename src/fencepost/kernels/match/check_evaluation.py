@@ -17,6 +17,7 @@ from fencepost.kernels.geodesic.shape_distance import (
 from fencepost.kernels.geometry.area_relations import area_relation
 from fencepost.kernels.geometry.de9im import DISJOINT, relation_of_matrix
 from fencepost.kernels.geometry.edge_trees import boxes_disjoint
+from fencepost.kernels.geometry.mixed_parts import top_dimension
 from fencepost.kernels.geometry.planar_distance import (
     UNSURE,
     centroids_within,
@@ -254,10 +255,11 @@ def _relate(segment, check, events, e, scratch):
         mask = check["areas_mask"]
         if a_dimension == POINTS:
             mask = check["points_mask"]
-        elif a_dimension != AREAS:
+        elif top_dimension(g, a) != AREAS:
             mask = check["lines_mask"]
         return YES if (mask >> code) & 1 else NO
     m = compute_matrix(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, scratch)
+    a_dimension, b_dimension = top_dimension(g, a), top_dimension(h, b)
     if spatial_holds(check["function"], check["areas_mask"], m, a_dimension, b_dimension):
         return YES
     return NO

@@ -61,6 +61,7 @@ from fencepost.kernels.geometry.de9im import (
     relation_of_matrix,
 )
 from fencepost.kernels.geometry.edge_trees import chains_of, covers_point, points_of
+from fencepost.kernels.geometry.mixed_parts import top_dimension
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.geometry.relation_matrix import compute_matrix
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Floats, Positions
@@ -73,7 +74,7 @@ ENTRY = np.dtype(
         ("shape", "u4"),  # the row of the region
         ("first", "u4"),  # its first point
         ("points", "u4"),  # its number of points; 0 if it is not connected
-        ("areas_mask", "u1"),  # relations that match, of an event that is an area
+        ("areas_mask", "u1"),  # relations that match, of an event that is, or has, an area
         ("thin_mask", "u1"),  # and of an event of points or lines
         ("rings", "u1"),  # its number of rings, at most 255
     ],
@@ -447,13 +448,13 @@ def _contains_first_point(g, a, edges, slabs, h, shape, stack):
     return is_in_area(g, a, edges, slabs, h.x[k], h.y[k], stack)
 
 
-# --------------------------------------------------------------------- events of points and lines
+# ----------------------------------------------------------- events of points, lines and mixed ones
 
 
 @outlined(returns=types.int64)
 @kernel
 def _walk_thin(regions, tree, g, a, h, scratch, out, hits):
-    """Append the owners of tree regions that match an event of points or lines.
+    """Append the owners of tree regions that match an event that is no area alone.
 
     The event is disjoint from all regions in boxes apart from its own box.
     """
@@ -465,6 +466,7 @@ def _walk_thin(regions, tree, g, a, h, scratch, out, hits):
     first_level = np.int64(forest.trees[tree]["level"])
     top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
     disjoint_matches = regions.apart_before[first + count] > regions.apart_before[first]
+    has_area = top_dimension(g, a) == AREAS
     x0 = g.shapes[a]["x0"]
     y0 = g.shapes[a]["y0"]
     x1 = g.shapes[a]["x1"]
@@ -492,7 +494,7 @@ def _walk_thin(regions, tree, g, a, h, scratch, out, hits):
                     stack_size += 1
                     continue
                 entry = below + k
-                mask = np.int64(regions.entries[entry]["thin_mask"])
+                mask = _mask_of(regions.entries, entry, has_area)
                 shape = np.int64(regions.entries[entry]["shape"])
                 if (mask >> _thin_relation(g, a, h, shape, scratch)) & 1:
                     out[hits] = forest.values[entry]
@@ -506,9 +508,15 @@ def _walk_thin(regions, tree, g, a, h, scratch, out, hits):
     return hits
 
 
+@inlined
+def _mask_of(entries, k, has_area):
+    """Return the relations of a region that match an event with, or without, an area."""
+    return np.int64(entries[k]["areas_mask"] if has_area else entries[k]["thin_mask"])
+
+
 @no_refcount
 def _thin_relation(g, a, h, b, scratch):
-    """Return the relation of points or lines to an area."""
+    """Return the relation of a shape that is no area alone to an area."""
     if g.shapes[a]["dimension"] == POINTS:
         first, _ = chains_of(g, a)
         k, stop = points_of(g, first)
@@ -523,7 +531,7 @@ def _thin_relation(g, a, h, b, scratch):
 @outlined(returns=types.int64)
 @kernel
 def _search_large_by_thin(regions, tree, g, a, h, scratch, out, hits):
-    """Append the owners of large regions that match an event of points or lines."""
+    """Append the owners of large regions that match an event that is no area alone."""
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
@@ -532,6 +540,7 @@ def _search_large_by_thin(regions, tree, g, a, h, scratch, out, hits):
     y0 = g.shapes[a]["y0"]
     x1 = g.shapes[a]["x1"]
     y1 = g.shapes[a]["y1"]
+    has_area = top_dimension(g, a) == AREAS
     row = column = -1
     if x0 == x1 and y0 == y1:
         row, column = cell_of_point(regions.extent[tree], x0, y0)
@@ -549,7 +558,7 @@ def _search_large_by_thin(regions, tree, g, a, h, scratch, out, hits):
             code = INSIDE
         else:
             code = _thin_relation(g, a, h, np.int64(regions.large[k]["shape"]), scratch)
-        if (np.int64(regions.large[k]["thin_mask"]) >> code) & 1:
+        if (_mask_of(regions.large, k, has_area) >> code) & 1:
             out[hits] = regions.large_owner[k]
             hits += 1
     return hits

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import shapely
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import ComparisonOp, Geometry
@@ -382,7 +381,7 @@ def masks_of(term: Term) -> list[int]:
 
 def is_area(geometry: Geometry) -> bool:
     """Return whether a literal is a polygon or multipolygon."""
-    return int(shapely.get_dimensions(geometry.value)) == 2
+    return geometry.value.geom_type in ("Polygon", "MultiPolygon")
 
 
 class EvaluatingIndex:

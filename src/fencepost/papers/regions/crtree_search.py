@@ -52,9 +52,18 @@ from fencepost.kernels.geometry.edge_trees import (
     edges,
     root,
 )
+from fencepost.kernels.geometry.mixed_parts import top_dimension
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, locate_in_area
 from fencepost.kernels.geometry.relation_matrix import compute_matrix
-from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
+from fencepost.kernels.geometry.shape_arrays import (
+    AREAS,
+    MIXED,
+    POINTS,
+    Bytes,
+    Floats,
+    Ints,
+    ShapeArrays,
+)
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.algorithm1 import perimeter, sampled_relation
 from fencepost.papers.regions.boundary_samples import RIM, SampleScratch, misses_box
@@ -126,7 +135,8 @@ class Message(NamedTuple):
     y0: float
     x1: float
     y1: float
-    dimension: int
+    dimension: int  # of a mixed shape, the largest of its members
+    mixed: bool
     length: float  # its perimeter if Algorithm 1 applies to it, else NaN
     density: float
     reach: float  # the maximum halo: within it a boundary counts as touching a sample
@@ -220,8 +230,11 @@ def _message(g, a, density):
         # The widest halo. With density 0 it is half an edge, which has no bound.
         reach = (0.5 + RIM) / density if density > 0.0 else np.inf
     box = g.shapes[a]
-    dimension = box["dimension"]
-    return Message(box["x0"], box["y0"], box["x1"], box["y1"], dimension, length, density, reach)
+    dimension = top_dimension(g, a)
+    mixed = box["dimension"] == MIXED
+    return Message(
+        box["x0"], box["y0"], box["x1"], box["y1"], dimension, mixed, length, density, reach
+    )
 
 
 @kernel
@@ -232,7 +245,7 @@ def _relation_to_box(g, a, message, x0, y0, x1, y1, stack):
     one side of the boundary.
     """
     reach = message.reach
-    if message.dimension == POINTS or reach == np.inf:
+    if message.dimension == POINTS or message.mixed or reach == np.inf:
         return _UNDECIDED
     low_x, low_y, high_x, high_y = x0 - reach, y0 - reach, x1 + reach, y1 + reach
     stack[0] = root(g, a)
@@ -288,7 +301,7 @@ def _relation_to_constraint(constraints, c, g, a, message, scratch):
     h = constraints.shapes
     b = constraints.row[c]
     constraint_length = constraints.length[c]
-    if message.dimension != AREAS:
+    if message.dimension != AREAS or message.mixed:
         return np.int64(relation_of_matrix(compute_matrix(g, a, h, b, 0, scratch.exact)))
     if not np.isnan(constraint_length) and not np.isnan(message.length):
         return np.int64(

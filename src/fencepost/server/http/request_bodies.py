@@ -330,7 +330,7 @@ def event_table(events: Sequence[Mapping[str, Any]], space: Space, max_vertices:
         if not isinstance(geometry, dict):
             if geometry is not None and events[row].get("type") == "Feature":
                 reasons[number] = "its geometry is no GeoJSON geometry; give an object or null"
-        elif _count_positions(geometry.get("coordinates"), max_vertices) > max_vertices:
+        elif _count_vertices(geometry, max_vertices) > max_vertices:
             reasons[number] = f"it has more than {max_vertices:,} vertices; simplify its geometry"
     table = table.without(reasons)
     problems = table.geometries("geometry").problems
@@ -347,6 +347,18 @@ def _geometry_message(problem: GeometryProblem) -> str:
     if problem.reason.startswith(OUTSIDE_WGS84):
         return f"its geometry has {problem.reason}"
     return f"its geometry cannot be used: {problem}"
+
+
+def _count_vertices(geometry: object, max_count: int) -> int:
+    """Return the number of positions of a geometry; counting stops above `max_count`."""
+    pending, count = [geometry], 0
+    while pending and count <= max_count:
+        member = pending.pop()
+        if isinstance(member, dict):
+            count += _count_positions(member.get("coordinates"), max_count)
+            members = member.get("geometries")
+            pending += members if isinstance(members, list) else []
+    return count
 
 
 def _count_positions(coordinates: object, max_count: int) -> int:

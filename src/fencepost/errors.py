@@ -44,7 +44,8 @@ class GeometryProblem:
     def __str__(self) -> str:
         if self.place is None:
             return self.reason
-        return f"{self.reason} at ({self.place[0]:.17g}, {self.place[1]:.17g})"
+        x, y = (repr(value).removesuffix(".0") for value in self.place)
+        return f"{self.reason} at ({x}, {y})"
 
 
 class GeometryError(ModelError):

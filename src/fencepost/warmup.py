@@ -40,6 +40,8 @@ _SHAPES = {
     "box": "POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))",
     "triangle": "POLYGON ((0 0, 4 0, 0 4, 0 0))",
     "ring": "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1))",
+    "mixed": "GEOMETRYCOLLECTION (POINT (9 9), LINESTRING (1 1, 7 1), "
+    "POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0)))",
 }
 _INVALID_AREA = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 0, 4 2, 2 4, 0 2))"
 _PARTS = {"a": "n = 1", "b": "n = 2"}

@@ -40,7 +40,8 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
         "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))",
         pd.DataFrame({"lon": [1.0], "lat": [1.0]}),
         'no event of the table has the attribute "geometry", which subscriptions name; '
-        'give points in a column "geometry", made of "lon" and "lat"; events have lon, lat',
+        'make points of "lon" and "lat": match_frame(..., x="lon", y="lat"), or the options '
+        "--x lon --y lat; events have lon, lat",
     ),
     "a renamed geometry": (
         "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))",

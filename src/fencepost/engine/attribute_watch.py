@@ -264,10 +264,14 @@ def missing_attributes_message(
 
 
 def _hint(name: str, names: Sequence[str], may_be_text: bool) -> str:
-    if name in ("geometry", "geom"):
+    if name == "geometry":
         columns = point_columns(names)
         if columns is not None:
-            return f'give points in a column "{name}", made of "{columns[0]}" and "{columns[1]}"'
+            x, y = columns
+            return (
+                f'make points of "{x}" and "{y}": match_frame(..., x="{x}", y="{y}"), or the '
+                f"options --x {x} --y {y}"
+            )
     near = nearest_name(name, names)
     if near is not None:
         return f'for "{name:.60}", did you mean "{near:.60}"?'

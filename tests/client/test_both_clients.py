@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
@@ -84,7 +85,7 @@ def test_a_story(client: Any) -> None:
     assert [one["id"] for one in client.subscriptions(subscriber="me")] == ["a/1"]
     assert client.unsubscribe("...") is True
     assert client.unsubscribe("...") is False
-    assert client.explain("a/1", {"kind": "bus"}).matches is False
+    assert client.explain({"kind": "bus"}, "a/1").matches is False
     yes, no = client.try_expression("n > 3", [{"n": 4}, {"n": 3}])
     assert (yes.matches, no.matches) == (True, False)
     assert "n is 3" in str(no)
@@ -140,8 +141,9 @@ def test_parts_that_are_too_large_are_halved(make_client: Any, tmp_path: Path) -
 
 def test_values_of_other_libraries(client: Any) -> None:
     client.subscribe("me", "S_INTERSECTS(geometry, BBOX(0, 0, 2, 2)) AND n = 3")
+    where = {"geometry": shapely.Point(1, 1)}
     event = {
-        "geometry": shapely.Point(1, 1),
+        **where,
         "n": np.int64(3),
         "when": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
     }
@@ -153,7 +155,10 @@ def test_values_of_other_libraries(client: Any) -> None:
     with pytest.raises(fp.ModelError, match="row 1 must be a mapping"):
         client.publish([{}, 7])
     with pytest.raises(fp.ModelError, match="row 0"):
-        client.publish({"a": float("nan")})
+        client.publish({"a": float("inf")})
+    assert client.publish({"n": 3, "a": [float("nan"), 1.5], "b": pd.NA, **where}).messages == 1
+    _, message = islice(client.messages("me", since=0), 2)
+    assert (message.event["a"], message.event["b"]) == ([None, 1.5], None)  # they are missing
 
 
 def test_many_subscriptions(client: Any) -> None:

@@ -115,6 +115,33 @@ def test_nothing_is_missing(expression: str, table: Any) -> None:
     assert matcher.stats()["attributes_not_found"] == []
 
 
+def test_a_later_table_without_an_attribute_is_reported() -> None:
+    """An attribute is often lost between two calls: a renamed column, a forgotten `x=`."""
+    matcher = matcher_of("kind = 'hail' AND S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))")
+    frame = pd.DataFrame({"kind": ["hail"], "lon": [1.0], "lat": [1.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(matcher.match_frame(frame, x="lon", y="lat")) == 1
+    with pytest.warns(fp.FencepostWarning, match='has the attribute "geometry".*x="lon"'):
+        matcher.match_frame(frame)
+    renamed = frame.rename(columns={"kind": "Kind"})
+    with pytest.warns(fp.FencepostWarning, match='did you mean "Kind".*events have Kind, lon, lat'):
+        matcher.match_frame(renamed, x="lon", y="lat")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        matcher.match_frame(renamed)  # each is reported once
+    assert matcher.stats()["attributes_not_found"] == ["geometry", "kind"]
+
+
+def test_a_table_with_a_column_of_several_types() -> None:
+    matcher = matcher_of("S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))")
+    frame = pd.DataFrame({"code": ["0001", 7, None], "lon": 1.0, "lat": [1.0, 9.0, 2.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        joined = matcher.match_frame(frame, x="lon", y="lat")
+    assert joined["code"].tolist() == ["0001", None]
+
+
 SINGLE_EVENT_CALLS: dict[str, Callable[[fp.Matcher, object], object]] = {
     "match": lambda matcher, event: matcher.match(event),
     "match, limited in number": lambda matcher, event: matcher.match(event, top_k=3),

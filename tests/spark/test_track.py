@@ -115,6 +115,15 @@ def test_batch_reports_what_trackers_report(
     assert result_rows(fps.track(events, index, key="vehicle", **OPTIONS)) == wanted
 
 
+def test_objects_without_notifications(spark: SparkSession, index: Path) -> None:
+    rows = [(1, NOON, "POINT (30 30)", True), (2, NOON, "POINT (1 1)", True)]
+    frame = spark.createDataFrame(rows, SCHEMA)
+    result = fps.track(frame, index, key="vehicle", on=("enter", "exit"))
+    assert [(row["vehicle"], row["kind"]) for row in result.collect()] == [(2, "enter")]
+    nothing = fps.track(frame.where("vehicle = 1"), index, key="vehicle")
+    assert nothing.collect() == []
+
+
 @pytest.mark.slow
 def test_stream_continues_after_a_restart(
     spark: SparkSession, matcher: fp.Matcher, index: Path, tmp_path: Path

@@ -245,7 +245,7 @@ class Operations:
         answer = yield from self._send(acknowledge_request(subscriber, position))
         return AcknowledgeResult(answer["acknowledged"], answer["depth"])
 
-    def explain(self, id: str, event: Mapping[str, Any]) -> Steps[MatchExplanation]:
+    def explain(self, event: Mapping[str, Any], id: str) -> Steps[MatchExplanation]:
         """Explain why an event matches a subscription or not."""
         path = f"/v1/subscriptions/{quote_segment(id)}/explanation"
         return explanation_of((yield from self._send_json("POST", path, {"event": event})))

@@ -131,9 +131,9 @@ def socket_url(url: str, path: str, query: Mapping[str, str]) -> str:
     return f"ws{url.removeprefix('http')}{path}{query_text}"
 
 
-def auth_headers(key: str | None) -> dict[str, str]:
+def auth_headers(key: object) -> dict[str, str]:
     """Return the headers that authenticate every request."""
-    token = (key or "").strip()
+    token = "" if key is None else key.strip() if isinstance(key, str) else "\0"
     if not token.isascii() or not token.isprintable():
         raise FencepostError("a key has the form fp_..., as `fencepost keys add` printed it")
     return {"authorization": f"Bearer {token}"} if token else {}
@@ -141,6 +141,8 @@ def auth_headers(key: str | None) -> dict[str, str]:
 
 def quote_segment(name: str) -> str:
     """Return a name percent-encoded as one segment of a URL's path."""
+    if not isinstance(name, str):
+        raise ModelError(f"an id must be a string; saw {name!r:.60}")
     if not name:
         raise ModelError("an id must not be empty")
     # Servers resolve the segments "." and ".." as folders, so dots are encoded too.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 from fencepost.client.network_effects import Request
@@ -82,14 +83,31 @@ def json_line(row: object, number: int) -> bytes:
     if not isinstance(row, Mapping):
         raise ModelError(f"row {number} must be a mapping; saw {type(row).__name__}")
     try:
-        text = json.dumps(dict(row), allow_nan=False, ensure_ascii=False, default=_json_value)
-        return text.encode()
+        try:
+            return _json_text(row).encode()
+        except ValueError:  # it may have NaN, which is a missing value
+            return _json_text(_without_nan(row)).encode()
     except (TypeError, ValueError) as error:
         raise ModelError(f"row {number} cannot be written as JSON: {error}") from None
 
 
+def _json_text(value: Any) -> str:
+    return json.dumps(dict(value), allow_nan=False, ensure_ascii=False, default=_json_value)
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a value in which numbers that are NaN are None."""
+    if isinstance(value, Mapping):
+        return {name: _without_nan(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(member) for member in value]
+    return None if isinstance(value, float) and isnan(value) else value
+
+
 def _json_value(value: Any) -> Any:
     """Convert geometries, times, NumPy numbers and other mappings to values that JSON has."""
+    if type(value).__name__ == "NAType":  # of pandas
+        return None
     for name in ("__geo_interface__", "isoformat", "tolist"):
         member = getattr(value, name, None)
         if member is not None:

@@ -1,9 +1,9 @@
 """`AttributeWatch`: reports attributes that events do not have, and geometries that are unusable.
 
 Subscriptions that name a missing attribute match nothing, often because a name is misspelt on one
-side. Each attribute is reported once: after a table of events, or after the first `SINGLE_EVENTS`
-that came one at a time. An attribute that only IS NULL asks for may be missing, and is never
-reported.
+side. Each attribute is reported once: after the first table in which no event has it, or after
+`SINGLE_EVENTS` that came one at a time if none of them had it. An attribute that only IS NULL asks
+for may be missing, and is never reported.
 
 Conditions on a geometry that cannot be used are unknown. Each attribute is reported once: after the
 first table, or the first single event, with such a geometry; and once more after a table in which
@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.errors import FencepostWarning, GeometryProblem, ModelError
@@ -57,6 +58,7 @@ class AttributeWatch:
         self.report: Callable[[str], None] = _warn
         self.is_stream = False
         self.pending: set[str] = set()
+        self._unreported: set[str] = set()  # attributes that subscriptions name
         self.missing: list[str] = []
         self.unusable: dict[str, int] = {}
         self._unusable_in_all: set[str] = set()  # in all events of a table, which was reported
@@ -66,7 +68,8 @@ class AttributeWatch:
         """Watch the attributes that new subscriptions name, too."""
         if self._columns.size != self._column_count:
             self._column_count = self._columns.size
-            self.pending = self._named() - self._seen - {*self.missing}
+            self._unreported = self._named() - {*self.missing}
+            self.pending = self._unreported - self._seen
             self._single_events = 0
 
     def see_event(self, event: Mapping[str, object]) -> None:
@@ -74,7 +77,7 @@ class AttributeWatch:
         self._see(event)
         self._single_events += 1
         if self._single_events >= SINGLE_EVENTS and self.pending:
-            self._report_pending(f"none of the last {SINGLE_EVENTS:,} events")
+            self._report_pending()
 
     def see(self, table: EventTable) -> None:
         """Look at a table of events, and report nothing."""
@@ -100,13 +103,24 @@ class AttributeWatch:
 
     def see_table(self, table: EventTable) -> None:
         """Look at a table of events, and report what is missing."""
-        self.see(table)
-        if not self.pending:
+        if self.is_stream:
+            if self.pending:
+                self.see(table)
+            if self.pending and self._single_events >= SINGLE_EVENTS:
+                self._report_pending()
             return
-        if self.is_stream and self._single_events >= SINGLE_EVENTS:
-            self._report_pending(f"none of the last {SINGLE_EVENTS:,} events")
-        elif len(table) and not self.is_stream:
-            self._report_pending("no event of the table")
+        missing, names = self._unreported, dict.fromkeys(table.column_names or ())
+        for row_names in _names_of_rows(table):
+            if not missing:
+                break
+            missing = missing.difference(row_names)
+            if len(names) < _MAX_NAMES:
+                names.update(dict.fromkeys(row_names))
+        seen = self.pending - missing
+        self.pending = self.pending - seen
+        self._seen |= seen
+        if missing and len(table):
+            self._report(missing, "no event of the table", names)
 
     def require_all(self, table: EventTable) -> None:
         """Raise ModelError if no event of a table has some attribute that subscriptions name."""
@@ -184,10 +198,15 @@ class AttributeWatch:
         if len(self._names) < _MAX_NAMES:
             self._names.update(dict.fromkeys(names))
 
-    def _report_pending(self, subject: str) -> None:
-        missing, self.pending = self.pending, set()
+    def _report_pending(self) -> None:
+        subject = f"none of the last {SINGLE_EVENTS:,} events"
+        self._report(self.pending, subject, self._names)
+
+    def _report(self, missing: set[str], subject: str, names: Iterable[str]) -> None:
+        self.pending = self.pending - missing
+        self._unreported = self._unreported - missing
         self.missing += sorted(missing)
-        self.report(self._message(subject, missing, [*self._names]))
+        self.report(self._message(subject, missing, [*names]))
 
     def _message(self, subject: str, missing: set[str], names: Sequence[str]) -> str:
         in_pairs = self._columns.attributes(Storage.TRUTH)
@@ -198,13 +217,15 @@ class AttributeWatch:
 
 def _names_of_rows(table: EventTable) -> Iterable[Iterable[str]]:
     """Return the names of the attributes of each row; once, if all rows have the same."""
-    return table.rows() if table.column_names is None else [table.column_names]
+    if table.column_names is not None:
+        return [table.column_names]
+    return chain([table.given], table.rows())
 
 
 def _warn(message: str) -> None:
     """Warn at the line of the caller of this package."""
     level, frame = 1, sys._getframe()
-    while frame.f_globals["__name__"].startswith("fencepost.") and frame.f_back is not None:
+    while frame.f_globals.get("__name__", "").startswith("fencepost.") and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, FencepostWarning, stacklevel=level)
 

@@ -90,7 +90,10 @@ def match_frame(
     if not is_polars and not is_pandas(frame):
         frame = arrow_table(frame)  # a stream can be read once
     events = EventTable.read(frame, matcher.view().columns.space)
-    if events.column_names is None:
+    columns = events.column_names
+    if columns is None and is_pandas(frame):  # a column has values of several types
+        columns = [*map(str, frame.columns)]
+    if columns is None:
         raise ModelError(
             f"a {type(frame).__name__} is no table of columns; give an Arrow, pandas, GeoPandas or"
             " polars table, or call match_batch"
@@ -99,7 +102,7 @@ def match_frame(
         {"column": column} if limits is None else {"column": column, "score_column": score_column}
     )
     for option, name in names.items():
-        if name in events.column_names or [*names.values()].count(name) > 1:
+        if name in columns or [*names.values()].count(name) > 1:
             raise ModelError(
                 f"the table has a column {name!r:.60}; name another one with {option}="
             )

@@ -715,7 +715,7 @@ class Matcher:
         events = self._segments.crs_agreement.align_events(events, parse_other_crs(crs))
         if strict:
             self._attribute_watch.require_all(events)
-        elif self._attribute_watch.pending:
+        else:
             self._attribute_watch.see_table(events)
         if self._unit_watch.is_due:
             self._unit_watch.see_table(events)

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from fencepost.cql2.writer import render_json
 from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.events.arrow_text import split_invalid_utf8
+from fencepost.events.table import arrow_table, is_pandas
 from fencepost.events.times import instant_of, parse_instant
 from fencepost.events.value_types import is_missing
 from fencepost.filters.checks import Filter
@@ -222,19 +223,20 @@ def _subscription(
 def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Return the numbered rows of a table as mappings; append unreadable rows to `bad`."""
     try:
-        if isinstance(table, (pa.Table, pa.RecordBatch)):
-            if len(set(table.schema.names)) < table.num_columns:
+        whole = table if is_pandas(table) else arrow_table(table)
+        if isinstance(whole, pa.Table):
+            if len(set(whole.schema.names)) < whole.num_columns:
                 raise ModelError("two columns of the table have the same name; rename one of them")
-            whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
             numbers, readable, unreadable = split_invalid_utf8(whole, whole.column_names)
             bad += unreadable
             return zip(numbers.tolist(), readable.to_pylist(), strict=True)
-        if hasattr(table, "to_dict") and hasattr(table, "columns"):
-            if len(set(table.columns)) < len(table.columns):
+        if is_pandas(table):
+            frame: Any = table
+            if len(set(frame.columns)) < len(frame.columns):
                 raise ModelError("two columns of the table have the same name; rename one of them")
             return enumerate(
                 {k: None if is_missing(v) else v for k, v in row.items()}
-                for row in table.to_dict("records")
+                for row in frame.to_dict("records")
             )
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ModelError(f"the table cannot be read: {error}") from error

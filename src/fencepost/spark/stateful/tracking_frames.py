@@ -233,6 +233,8 @@ def _push(tracker: Tracker, key: Key, frames: Iterable[pd.DataFrame]) -> list[No
 def _result_frame(notifications: Sequence[Notification]) -> pd.DataFrame:
     import pandas as pd
 
+    if not notifications:  # columns without values have no types, which Spark would not accept
+        return pd.DataFrame()
     columns = {_KEY: [notification.key for notification in notifications]}
     columns |= {
         name: [getattr(notification, name) for notification in notifications]

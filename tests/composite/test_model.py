@@ -243,7 +243,7 @@ def test_invalid_conditions(condition: object) -> None:
         ({"within_s": float("inf")}, "a number above 0"),
         ({"within_s": "60"}, "a number above 0"),
         ({"within_s": 10**400}, "a number above 0"),
-        ({"subscriber": 5}, "the subscriber"),
+        ({"subscriber": 5.0}, "the subscriber"),
     ],
 )
 def test_invalid_arguments(changed: dict[str, Any], message: str) -> None:

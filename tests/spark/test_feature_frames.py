@@ -180,7 +180,7 @@ def test_detect_finds_composites_of_features(spark: SparkSession, tmp_path: Path
     detector = Detector([composite], 0.0, space="planar")
     expected = [json.dumps(one.members) for event in FEATURES[:3] for one in detector.push(event)]
     events = read(spark, tmp_path, [*FEATURES, {**feature("f", None, 6), "properties": None}])
-    rows = fps.detect(events, [composite], dead_letters=True).collect()
+    rows = fps.detect(events, [composite], space="planar", dead_letters=True).collect()
     assert [row["members"] for row in rows if row["composite"]] == expected
     assert expected
     letters = [json.loads(row["event"]) for row in rows if row["reason"]]

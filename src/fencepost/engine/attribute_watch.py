@@ -1,9 +1,9 @@
 """`AttributeWatch`: reports attributes that events do not have, and geometries that are unusable.
 
 Subscriptions that name a missing attribute match nothing, often because a name is misspelt on one
-side. Each attribute is reported once: after the first table in which no event has it, or after
-`SINGLE_EVENTS` that came one at a time if none of them had it. An attribute that only IS NULL asks
-for may be missing, and is never reported.
+side. Each attribute is reported once: if no event had it so far, after a table or after
+`SINGLE_EVENTS` that came one at a time; if earlier events had it, after a table that lacks it and
+matches nothing. An attribute that only IS NULL asks for may be missing, and is never reported.
 
 Conditions on a geometry that cannot be used are unknown. Each attribute is reported once: after the
 first table, or the first single event, with such a geometry; and once more after a table in which
@@ -102,25 +102,31 @@ class AttributeWatch:
         return self._message(subject, self.pending, [*names])
 
     def see_table(self, table: EventTable) -> None:
-        """Look at a table of events, and report what is missing."""
-        if self.is_stream:
-            if self.pending:
-                self.see(table)
-            if self.pending and self._single_events >= SINGLE_EVENTS:
-                self._report_pending()
+        """Look at a table of events, and report what no event had so far."""
+        self.see(table)
+        if not self.pending:
+            return
+        if not self.is_stream and len(table):
+            names = dict.fromkeys(table.column_names or self._names)
+            self._report(self.pending, "no event of the table", names)
+        elif self._single_events >= SINGLE_EVENTS:
+            self._report_pending()
+
+    def see_table_without_matches(self, table: EventTable) -> None:
+        """Look at a table that matched nothing, and report what all of its events lack.
+
+        Earlier events may have had it: a column is often lost between two calls.
+        """
+        if self.is_stream or not len(table):
             return
         missing, names = self._unreported, dict.fromkeys(table.column_names or ())
         for row_names in _names_of_rows(table):
-            if not missing:
-                break
             missing = missing.difference(row_names)
+            if not missing:
+                return
             if len(names) < _MAX_NAMES:
                 names.update(dict.fromkeys(row_names))
-        seen = self.pending - missing
-        self.pending = self.pending - seen
-        self._seen |= seen
-        if missing and len(table):
-            self._report(missing, "no event of the table", names)
+        self._report(missing, "no event of the table", names)
 
     def require_all(self, table: EventTable) -> None:
         """Raise ModelError if no event of a table has some attribute that subscriptions name."""

@@ -715,7 +715,7 @@ class Matcher:
         events = self._segments.crs_agreement.align_events(events, parse_other_crs(crs))
         if strict:
             self._attribute_watch.require_all(events)
-        else:
+        elif self._attribute_watch.pending:
             self._attribute_watch.see_table(events)
         if self._unit_watch.is_due:
             self._unit_watch.see_table(events)
@@ -723,6 +723,8 @@ class Matcher:
         if has_limits:
             check_limits(top_k, min_score)
         pairs = match_pairs(self, self._segments.snapshot(), events, threads, dead_letters)
+        if not len(pairs):
+            self._attribute_watch.see_table_without_matches(events)
         if pairs.unusable:
             self._attribute_watch.see_unusable(pairs.unusable, len(pairs.table), strict)
         if has_limits:

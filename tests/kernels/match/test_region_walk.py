@@ -59,12 +59,11 @@ class Case:
         assert (out[:start] == 2**32 - 1).all()
         return sorted(out[start:stop].tolist())
 
-    def wanted(self, event: Shapes, tree: int) -> list[int]:
+    def wanted(self, event: Shapes, tree: int, is_area: bool) -> list[int]:
         """The same by relating the event to every region."""
         count = len(self.geometries)
         codes = relations(Shapes.gather([(event.arrays, np.zeros(count, np.int64))]), self.shapes)
-        area = event.arrays.shapes["dimension"][0] == 2
-        mask = (self.areas_mask if area else self.thin_mask).astype(np.int64)
+        mask = (self.areas_mask if is_area else self.thin_mask).astype(np.int64)
         met = (mask >> np.asarray(codes, np.int64)) & 1 > 0
         return np.flatnonzero(met & (self.tree == tree)).tolist()
 
@@ -75,7 +74,8 @@ class Case:
             event = Shapes.read_one(geometry)
             for tree in range(TREES):
                 found = self.found(event, tree)
-                assert found == self.wanted(event, tree), shapely.to_wkt(geometry, -1)
+                is_area = shapely.get_dimensions(geometry) == 2
+                assert found == self.wanted(event, tree, is_area), shapely.to_wkt(geometry, -1)
                 total += len(found)
         return total
 

@@ -63,7 +63,7 @@ def lost_matches(matcher: Matcher, events: Sequence[Event]) -> list[tuple[Event,
 
 
 def matcher_of(expressions: Sequence[Any], **options: Any) -> Matcher:
-    matcher = Matcher(**options)
+    matcher = Matcher(**{"space": "planar", **options})
     for number, expression in enumerate(expressions):
         matcher.subscribe(f"s{number}", expression)
     return matcher
@@ -131,7 +131,7 @@ def test_coordinates_at_the_limits_of_doubles(far: float) -> None:
     ]
     events: list[Event] = [{"g": f"POINT({x} {y})"} for y in ("0", x, f"-{x}")]
     for own in (*([one] for one in expressions), expressions):
-        matcher = matcher_of(own, space="planar")
+        matcher = matcher_of(own)
         assert any(matcher.match(event) for event in events)
         assert lost_matches(matcher, events) == []
 

@@ -237,3 +237,10 @@ def test_values_that_are_no_rows(matcher: fp.Matcher, method: str) -> None:
             "; give an Arrow table, a DataFrame, a FeatureCollection or a list of events, each a "
             "mapping or a GeoJSON Feature"
         )
+
+
+def test_subscriptions_of_a_polars_table() -> None:
+    rows = polars.DataFrame({"id": ["a", "b"], "expression": ["n = 1", "n = 2"]})
+    matcher = fp.Matcher()
+    assert matcher.subscribe_many(rows) == 2
+    assert matcher.match({"n": 2}) == ["b"]

@@ -31,7 +31,7 @@ from fencepost.formats.file_formats import STDIN, Format, OutputFormat, output_f
 from fencepost.geometry.space import DEFAULT_SPACE, OtherCrs, Space
 
 if TYPE_CHECKING:
-    from fencepost.engine.fences import RelationName
+    from fencepost.engine.fence_subscriptions import RelationName
     from fencepost.engine.matcher import Matcher
     from fencepost.formats.csv_files import PointColumns
     from fencepost.formats.dead_letters import DeadLetterCollector

@@ -18,7 +18,7 @@
 - `event_sampler`: `EventSampler`: a sample of recent events, for the planner
 - `executors`: Engines of a `Matcher`, which find the subscriptions that an event matches
 - `fence_frames`: reads the ids, geometries and expiry times of a table's rows, for fences
-- `fences`: `Fence`: how a geometry becomes a subscription, and the subscriptions of many
+- `fence_subscriptions`: `Fence`: how a geometry becomes a subscription, one by one or in columns
 - `filter_table`: `FilterTable`: filters as rows of a table, from which a segment is built
 - `frames`: tables of geometries that become subscriptions, and tables of events joined with those
   that they match

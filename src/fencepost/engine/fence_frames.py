@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.engine.fences import FenceRows
+from fencepost.engine.fence_subscriptions import FenceRows
 from fencepost.engine.subscriptions import parse_expiry, validate_id
 from fencepost.errors import ModelError
 from fencepost.events.nearest_names import nearest_name

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from fencepost.engine.best_matches import MatchLimits
 from fencepost.engine.fence_frames import FenceColumns, drop_repeated_ids, read_fence_frame
-from fencepost.engine.fences import Fence
+from fencepost.engine.fence_subscriptions import Fence
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_builder import build
 from fencepost.engine.segment_manager import id_in_use_message

@@ -20,7 +20,7 @@ from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, plan_filters
 from fencepost.engine.fence_frames import FenceColumns
-from fencepost.engine.fences import RelationName, make_fence
+from fencepost.engine.fence_subscriptions import RelationName, make_fence
 from fencepost.engine.frames import match_frame, subscribe_frame
 from fencepost.engine.index_registry import IndexName, MatcherIndex, resolve_index
 from fencepost.engine.matcher_display import matcher_html

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from fencepost.engine.fences import RelationName, make_fence
+from fencepost.engine.fence_subscriptions import RelationName, make_fence
 from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.formats.dead_letters import DeadLetter, DeadLetterHandler, shorten
 from fencepost.formats.event_files import EventFile

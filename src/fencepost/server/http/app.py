@@ -27,7 +27,7 @@ from fencepost.server.http.handlers import (
     events,
     preview,
     subscribers,
-    subscriptions,
+    subscription_requests,
 )
 from fencepost.server.http.operations import (
     Operation,
@@ -41,8 +41,8 @@ from fencepost.server.service import Caller, Service, sweep
 OPERATIONS = tuple(
     operation
     for module in (
-        events, subscriptions, preview, subscribers, message_streams, endpoints, publish_socket,
-        admin, console_data
+        events, subscription_requests, preview, subscribers, message_streams, endpoints,
+        publish_socket, admin, console_data
     )
     for operation in vars(module).values()
     if isinstance(operation, Operation)

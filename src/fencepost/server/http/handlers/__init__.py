@@ -6,5 +6,5 @@
 - `events`: publishing events, and reading the log
 - `preview`: trying an expression, and explaining why an event matches
 - `subscribers`: subscribers, their messages, and acknowledgements
-- `subscriptions`: creating, replacing, removing and listing subscriptions
+- `subscription_requests`: creating, replacing, removing and listing subscriptions
 """

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import fencepost as fp
 from fencepost.cql2 import ast, parse, render_json
-from fencepost.engine.fences import RelationName
+from fencepost.engine.fence_subscriptions import RelationName
 from tests.engine.strategies import EVENTS, EXPRESSIONS, GEOMETRIES, examples
 
 RELATIONS = typing.get_args(RelationName)
